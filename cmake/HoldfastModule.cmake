@@ -1,0 +1,95 @@
+# The functions that every CMakeLists.txt of the repository is written with.
+#
+#   holdfast_module(<name> SOURCES a.cc ... [DEPS base core ...] [LIBS fmt::fmt ...]
+#                   [TESTS a_test.cc ... [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...]])
+#     Static library holdfast_<name> and, with TESTS, the test binary holdfast_<name>_test.
+#   holdfast_test(<name> SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...])
+#     A GoogleTest binary; each of its cases becomes a ctest test.
+#   holdfast_program(<name> SOURCES ... [DEPS ...] [LIBS ...])
+#     A program, put at the top of the build folder.
+#   holdfast_fuzzer(<name> SOURCES ... [DEPS ...] [LIBS ...])
+#     A libFuzzer program, built only with HOLDFAST_FUZZ, below `fuzz/` of the build folder.
+#
+# DEPS are names of our modules, LIBS are external targets. LABELS default to `unit`.
+
+include(GoogleTest)
+
+add_library(holdfast_warnings INTERFACE)
+target_compile_options(
+  holdfast_warnings
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast
+            -Wimplicit-fallthrough -Wswitch-enum $<$<BOOL:${HOLDFAST_WERROR}>:-Werror>)
+
+function(_holdfast_configure target visibility)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPS;LIBS")
+  target_include_directories(${target} ${visibility} "${PROJECT_SOURCE_DIR}/src")
+  list(TRANSFORM arg_DEPS PREPEND holdfast_)
+  target_link_libraries(${target} ${visibility} ${arg_DEPS} ${arg_LIBS})
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:holdfast_warnings>)
+endfunction()
+
+function(_holdfast_require_sources function)
+  if(NOT ARGN)
+    message(FATAL_ERROR "${function}: SOURCES is missing")
+  endif()
+endfunction()
+
+function(holdfast_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" ""
+                        "SOURCES;DEPS;LIBS;TESTS;TEST_DEPS;TEST_LIBS;TEST_LABELS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "holdfast_module(${name}): what is ${arg_UNPARSED_ARGUMENTS}?")
+  endif()
+  _holdfast_require_sources("holdfast_module(${name})" ${arg_SOURCES})
+  add_library(holdfast_${name} STATIC ${arg_SOURCES})
+  _holdfast_configure(holdfast_${name} PUBLIC DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  if(arg_TESTS)
+    holdfast_test(holdfast_${name}_test SOURCES ${arg_TESTS} DEPS ${name} ${arg_TEST_DEPS}
+                  LIBS ${arg_TEST_LIBS} LABELS ${arg_TEST_LABELS})
+  endif()
+endfunction()
+
+function(holdfast_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LIBS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "holdfast_test(${name}): what is ${arg_UNPARSED_ARGUMENTS}?")
+  endif()
+  _holdfast_require_sources("holdfast_test(${name})" ${arg_SOURCES})
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  # gtest_discover_tests passes properties on as text: a list must survive one more expansion.
+  list(JOIN arg_LABELS "\\;" labels)
+  add_executable(${name} ${arg_SOURCES})
+  _holdfast_configure(${name} PRIVATE DEPS ${arg_DEPS} LIBS ${arg_LIBS} GTest::gtest_main
+                      GTest::gmock)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${labels}" TIMEOUT 300)
+endfunction()
+
+function(holdfast_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LIBS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "holdfast_program(${name}): what is ${arg_UNPARSED_ARGUMENTS}?")
+  endif()
+  _holdfast_require_sources("holdfast_program(${name})" ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+  _holdfast_configure(${name} PRIVATE DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+endfunction()
+
+if(HOLDFAST_FUZZ)
+  add_custom_target(fuzzers)
+endif()
+
+function(holdfast_fuzzer name)
+  if(NOT HOLDFAST_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;LIBS")
+  _holdfast_require_sources("holdfast_fuzzer(${name})" ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  _holdfast_configure(${name} PRIVATE DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  add_dependencies(fuzzers ${name})
+endfunction()
