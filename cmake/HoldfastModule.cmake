@@ -58,12 +58,21 @@ function(holdfast_test name)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
-  # gtest_discover_tests passes properties on as text: a list must survive one more expansion.
-  list(JOIN arg_LABELS "\\;" labels)
+  string(REGEX REPLACE "^holdfast_|_test$" "" prefix "${name}")
   add_executable(${name} ${arg_SOURCES})
   _holdfast_configure(${name} PRIVATE DEPS ${arg_DEPS} LIBS ${arg_LIBS} GTest::gtest_main
                       GTest::gmock)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${labels}" TIMEOUT 300)
+  gtest_discover_tests(
+    ${name}
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    TEST_PREFIX "${prefix}."
+    PROPERTIES TIMEOUT 300)
+  # gtest_discover_tests cannot pass on a property that is a list, so labels follow by themselves.
+  set(labels_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
+  file(WRITE "${labels_file}"
+       "set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${arg_LABELS}\")\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels_file}")
 endfunction()
 
 function(holdfast_program name)
