@@ -4,15 +4,22 @@
 #                   [TESTS a_test.cc ... [TEST_DEPS ...] [TEST_LIBS ...] [TEST_LABELS ...]])
 #     Static library holdfast_<name> and, with TESTS, the test binary holdfast_<name>_test.
 #   holdfast_test(<name> SOURCES ... [DEPS ...] [LIBS ...] [LABELS ...])
-#     A GoogleTest binary; each of its cases becomes a ctest test.
+#     A GoogleTest binary; each of its cases becomes a ctest test. The target tests_<label> builds
+#     every binary that has the label. Nothing is built without HOLDFAST_TESTS.
 #   holdfast_program(<name> SOURCES ... [DEPS ...] [LIBS ...])
 #     A program, put at the top of the build folder.
 #   holdfast_fuzzer(<name> SOURCES ... [DEPS ...] [LIBS ...])
 #     A libFuzzer program, built only with HOLDFAST_FUZZ, below `fuzz/` of the build folder.
 #
-# DEPS are names of our modules, LIBS are external targets. LABELS default to `unit`.
+# DEPS are names of our modules, LIBS are external targets. LABELS are some of unit (the default),
+# model, scenario, crash, threaded, integration and e2e.
 
 include(GoogleTest)
+
+set(HOLDFAST_TEST_LABELS unit model scenario crash threaded integration e2e)
+foreach(label IN LISTS HOLDFAST_TEST_LABELS)
+  add_custom_target(tests_${label})
+endforeach()
 
 add_library(holdfast_warnings INTERFACE)
 target_compile_options(
@@ -55,6 +62,9 @@ function(holdfast_test name)
     message(FATAL_ERROR "holdfast_test(${name}): what is ${arg_UNPARSED_ARGUMENTS}?")
   endif()
   _holdfast_require_sources("holdfast_test(${name})" ${arg_SOURCES})
+  if(NOT HOLDFAST_TESTS)
+    return()
+  endif()
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
@@ -73,6 +83,9 @@ function(holdfast_test name)
   file(WRITE "${labels_file}"
        "set_tests_properties(\${${name}_TESTS} PROPERTIES LABELS \"${arg_LABELS}\")\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels_file}")
+  foreach(label IN LISTS arg_LABELS)
+    add_dependencies(tests_${label} ${name})
+  endforeach()
 endfunction()
 
 function(holdfast_program name)

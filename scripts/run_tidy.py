@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy on every tracked source file, and only on what changed since it last passed.
+
+A file that passed leaves a stamp in build/tidy-cache. Its name is a hash of the file, of
+everything of ours that it includes, of .clang-tidy and of the compile command.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+CACHE = os.path.join("build", "tidy-cache")
+# GoogleTest's macros make these slow there, and what they find in tests is noise.
+NOT_IN_TESTS = "--checks=-clang-analyzer-*,-bugprone-*,bugprone-use-after-move"
+INCLUDE = re.compile(rb'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def closure(path, seen):
+    """The file and all files of the repository that it includes, directly or not."""
+    if path in seen or not os.path.isfile(path):
+        return seen
+    seen.add(path)
+    for target in INCLUDE.findall(read(path)):
+        for root in ("src", "."):
+            closure(os.path.normpath(os.path.join(root, target.decode())), seen)
+    return seen
+
+
+def stamp_of(path, command):
+    digest = hashlib.sha256(read(".clang-tidy") + command.encode())
+    for member in sorted(closure(path, set())):
+        digest.update(member.encode() + b"\0" + hashlib.sha256(read(member)).digest())
+    return os.path.join(CACHE, digest.hexdigest()[:32])
+
+
+def check(path, build):
+    begin = time.monotonic()
+    test = path.startswith("tests/") or path.endswith("_test.cc")
+    command = ["clang-tidy", "-p", build, "--quiet", *([NOT_IN_TESTS] if test else []), path]
+    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    findings = result.stdout if result.stdout.strip() else result.stderr
+    return result.returncode == 0, findings, time.monotonic() - begin
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build/dev", help="folder of compile_commands.json")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("files", nargs="*", help="only these (default: every tracked source)")
+    options = parser.parse_args()
+
+    tracked = subprocess.run(["git", "ls-files", "*.cc"], check=True, capture_output=True,
+                             text=True).stdout.split()
+    wanted = set(options.files or tracked)
+    work = {}
+    for entry in json.loads(read(os.path.join(options.build, "compile_commands.json"))):
+        path = os.path.relpath(os.path.join(entry["directory"], entry["file"]))
+        if path in wanted:
+            stamp = stamp_of(path, entry["command"].replace(os.getcwd(), ""))
+            if not os.path.exists(stamp):
+                work[path] = stamp
+    print(f"clang-tidy: {len(work)} of {len(wanted)} files to check", flush=True)
+
+    os.makedirs(CACHE, exist_ok=True)
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        running = {pool.submit(check, path, options.build): path for path in sorted(work)}
+        for done, future in enumerate(concurrent.futures.as_completed(running), 1):
+            path = running[future]
+            passed, findings, seconds = future.result()
+            print(f"[{done}/{len(work)}] {path} {seconds:.1f} s", flush=True)
+            if passed:
+                open(work[path], "w", encoding="utf-8").close()
+            else:
+                failed += 1
+                print(findings, flush=True)
+    if failed:
+        print(f"clang-tidy: {failed} files failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
