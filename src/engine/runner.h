@@ -1,0 +1,119 @@
+// The thin shell that gives the engine its threads and its disk.
+//
+// There is no engine thread. The engine is driven by one thread at a time, under `drive_mutex_`: whichever front finds it
+// idle when it submits becomes the driver, and seals, appends, applies and answers until nothing is queued. Everybody else
+// only adds to the queue and goes on. So a single front commits inline on its own loop, with no wake-up at all, and several
+// fronts still share group commits (docs/decisions/0002-driver-instead-of-engine-thread.md). A ticker thread drives when
+// nobody else does: a batch every 200 ms moves time. The shadow thread (shadow.h) makes snapshots.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/clock.h"
+#include "engine/engine.h"
+#include "engine/front.h"
+#include "engine/observer.h"
+#include "engine/watch_hub.h"
+#include "journal/file_journal.h"
+#include "storage/file_system.h"
+
+namespace holdfast::engine {
+
+class Shadow;
+
+struct RunnerOptions {
+  std::string data_directory;
+  EngineOptions engine;
+  journal::FileJournalOptions journal;
+  Duration tick = Millis(200);
+  std::uint64_t snapshot_bytes = std::uint64_t{256} << 20U;  // a snapshot after so many bytes of log
+  std::size_t snapshots_kept = 2;
+};
+
+struct RunnerStats {
+  EngineStats engine;
+  journal::JournalStats journal;
+  std::uint64_t snapshot_index = 0;
+  WallTime snapshot_at{};       // zero: none since the start
+  std::uint64_t shadow_index = 0;
+  std::uint64_t journal_first_index = 0;
+  bool accepting_writes = true;
+  BootTime started_at{};
+};
+
+using FrontId = std::uint32_t;
+
+class Runner {
+ public:
+  // Recovers the data directory and starts the threads. Errors as FileJournal::Open and Recover (recovery.h).
+  static Result<std::unique_ptr<Runner>> Start(storage::FileSystem& files, Clock& clock, const RunnerOptions& options);
+  ~Runner();
+
+  // `front` must outlive its Detach. Thread-safe.
+  FrontId Attach(Front& front);
+  // After it returns no reply reaches the front any more; its waiters are detached.
+  void Detach(FrontId front);
+
+  // Hands over a whole turn. May drive the engine before it returns: replies, also of others, may be delivered inside.
+  // Over the limit of the queue the surplus is answered with kOverloaded. Thread-safe.
+  void Submit(FrontId front, std::vector<Proposal>&& proposals);
+  // The clients behind these requests are gone: no reply, and waiters are detached. Thread-safe.
+  void Abandon(FrontId front, std::vector<std::uint64_t>&& tags);
+
+  // Before the first Submit only. `observer` must outlive the runner.
+  void AddObserver(Observer& observer);
+
+  WatchHub& watches() { return watches_; }
+  RunnerStats Stats() const;
+  // Refuses new proposals (kUnavailable), commits what is queued, writes no snapshot. Idempotent.
+  void Stop();
+
+ private:
+  struct Inbox {  // what fronts handed over and no driver has taken yet
+    std::vector<EngineInput> inputs;
+  };
+
+  Runner(Clock& clock, const RunnerOptions& options);
+  void Drive();
+  void DriveOnce();
+  void Deliver();
+  void TickLoop();
+
+  Clock& clock_;
+  const RunnerOptions options_;
+  WatchHub watches_;
+  std::vector<Observer*> observers_;
+
+  // Only the driver, under drive_mutex_.
+  std::mutex drive_mutex_;
+  std::unique_ptr<journal::FileJournal> journal_;
+  std::unique_ptr<Engine> engine_;
+  EngineOutput output_;
+  BootTime last_tick_{};
+
+  // Any thread, under inbox_mutex_.
+  mutable std::mutex inbox_mutex_;
+  Inbox inbox_;
+  std::map<FrontId, Front*> fronts_;
+  FrontId next_front_ = 1;
+  bool stopping_ = false;
+  std::condition_variable stop_changed_;
+
+  std::atomic<std::size_t> queued_{0};
+  std::atomic<bool> accepting_writes_{true};
+  EngineStatsCells stats_;
+  BootTime started_at_{};
+  std::unique_ptr<Shadow> shadow_;
+  std::thread ticker_;
+};
+
+}  // namespace holdfast::engine
