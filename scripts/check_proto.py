@@ -101,7 +101,8 @@ def read_protos(root):
         ["protoc", "--proto_path=proto", "--descriptor_set_out=/dev/stdout", *protos],
         cwd=root, check=True, stdout=subprocess.PIPE).stdout
     decoded = subprocess.run(
-        ["protoc", "--decode=google.protobuf.FileDescriptorSet", "google/protobuf/descriptor.proto"],
+        ["protoc", "--decode=google.protobuf.FileDescriptorSet",
+         "google/protobuf/descriptor.proto"],
         input=compiled, check=True, stdout=subprocess.PIPE).stdout
     return list_files(parse_text_format(decoded.decode()))
 

@@ -22,8 +22,9 @@ service Locks { rpc Watch(Ask) returns (stream Ask); }
 
 def listing(text):
     with tempfile.TemporaryDirectory() as root:
-        os.makedirs(os.path.join(root, "proto/holdfast/v1"))
-        with open(os.path.join(root, "proto/holdfast/v1/locks.proto"), "w", encoding="utf-8") as file:
+        folder = os.path.join(root, "proto/holdfast/v1")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "locks.proto"), "w", encoding="utf-8") as file:
             file.write(text)
         return read_protos(root)
 

@@ -24,31 +24,25 @@ ARROWS = {
     "proto": set(),
     "engine": BELOW_ENGINE,
     "server": BELOW_ENGINE | {"engine", "proto"},
-    "gateway": BELOW_ENGINE | {"engine"},
-    "region": BELOW_ENGINE | {"engine"},
+    **dict.fromkeys(("gateway", "region"), BELOW_ENGINE | {"engine"}),
     "client": {"base", "proto"},
-    "exec": {"base", "client"},
-    "fence": {"base"},
-    "bucket": {"base"},
-    "check": {"base"},
+    **dict.fromkeys(("exec", "orders"), {"base", "client"}),
+    **dict.fromkeys(("fence", "bucket", "check"), {"base"}),
     "agent": {"base", "client", "bucket"},
-    "orders": {"base", "client"},
     "sim": BELOW_ENGINE | {"engine", "client", "check"},
+    "bench": {"base", "proto", "client"},
 }
 ARROWS["cli"] = set(ARROWS) - {"orders", "sim"}
 
 HEAVY_HEADERS = re.compile(r"^(grpc|grpcpp|CLI|toml\+\+|nlohmann|spdlog|boost)/|\.pb\.h$")
-CORE_BANNED_HEADERS = {
-    "random", "thread", "mutex", "shared_mutex", "atomic", "condition_variable", "future", "ctime",
-    "iostream", "fstream", "filesystem", "cstdlib", "cstdio",
-}
+CORE_BANNED_HEADERS = set("random thread mutex shared_mutex atomic future condition_variable ctime "
+                          "iostream fstream filesystem cstdlib cstdio".split())
 CORE_BANNED = [
     (r"\b(system|steady|high_resolution)_clock\b", "a clock: state time comes with the batch"),
     (r"::now\s*\(", "a clock: state time comes with the batch"),
     (r"\b(rand|srand|random_device|mt19937\w*|getenv)\b", "an input that is not in the log"),
     (r"\b(float|double)\b", "floating point: results differ between machines"),
-    (r"\bstd::hash\b", "std::hash: not the same everywhere"),
-    (r"\bunordered_\w+", "an unordered container"),
+    (r"\b(std::hash\b|unordered_\w+)", "hashing that differs between machines"),
     (r"\bstd::(thread|mutex|atomic|cout|cerr)\b", "threads, locks or output"),
     (r"\b(LogInfo|LogWarning|LogError|LogDebug|spdlog)\b|\blog::\w+\s*\(", "logging"),
 ]
@@ -62,6 +56,7 @@ SLEEPS = re.compile(
     r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|\btime\.sleep\b|^\s*sleep\s")
 LINES_WARN, LINES_ERROR, TEST_LINES_ERROR = 600, 700, 900
 FUNCTION_WARN, FUNCTION_ERROR = 70, 90
+PACKAGES = "scripts/packages.txt"
 HASHED = re.compile(r"absl::(?:flat|node)_hash_(?:map|set)\s*<")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
 
@@ -69,7 +64,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
 def blank(text):
     """Replaces comments and literals by spaces, so that offsets and line numbers stay."""
     pattern = re.compile(
-        r'R"(\w*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])*\'', re.S)
+        r'R"(\w*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'
+        r"(?<!\w)'(?:\\.|[^'\\\n])*'", re.S)
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
 
 
@@ -94,11 +90,9 @@ class Checker:
         for path in sorted(paths):
             try:
                 with open(os.path.join(root, path), encoding="utf-8") as file:
-                    text = file.read()
+                    self.texts[path] = file.read()
             except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
                 continue  # binary fixtures, and files deleted but still in the index
-            if "\0" not in text:
-                self.texts[path] = text
         self.code = {p: blank(t) for p, t in self.texts.items() if p.endswith((".h", ".cc"))}
         self.includes = {
             p: [(line_of(self.texts[p], m.start(1)), m.group(1))
@@ -126,12 +120,11 @@ class Checker:
             if module_of(path) == "core" and not is_test(path):
                 self.check_core(path, code)
         self.check_dead_files()
+        self.check_packages()
         return sorted(self.findings)
 
     def check_sizes(self, path, text):
-        if not path.endswith((".h", ".cc", ".py", ".sh", ".proto")):
-            return
-        lines = text.count("\n")
+        lines = text.count("\n") if path.endswith((".h", ".cc", ".py", ".sh", ".proto")) else 0
         limit = TEST_LINES_ERROR if is_test(path) else LINES_ERROR
         if lines > limit:
             self.report(path, lines, f"{lines} lines, the limit is {limit}: this is two things")
@@ -204,9 +197,9 @@ class Checker:
                 if begin is not None:
                     line = line_of(code, begin)
                     length = line_of(code, match.start()) - line + 1
+                    what = f"a function of {length} lines, the limit is {FUNCTION_WARN}"
                     if length > FUNCTION_WARN:
-                        self.report(path, line, f"a function of {length} lines, the limit is "
-                                    f"{FUNCTION_WARN}", warning=length <= FUNCTION_ERROR)
+                        self.report(path, line, what, warning=length <= FUNCTION_ERROR)
             start = match.end()
 
     def check_dead_files(self):
@@ -235,6 +228,13 @@ class Checker:
             where = os.path.join(self.root, os.path.dirname(path), target)
             if not re.match(r"[a-z]+:", target) and not os.path.exists(where):
                 self.report(path, line_of(prose, match.start()), f"broken link {target}")
+
+
+    def check_packages(self):
+        reasons = self.texts.get("docs/DEPENDENCIES.md", "")
+        for package in re.findall(r"^[^#\s]+", self.texts.get(PACKAGES, ""), re.M):
+            if f"`{package}`" not in reasons:
+                self.report(PACKAGES, 1, f"docs/DEPENDENCIES.md gives no reason for {package}")
 
 
 def main():
