@@ -59,14 +59,15 @@ class [[nodiscard]] Result {
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& value() {
+  T& value() & {
     HF_CHECK(ok(), "value of a failed Result");
     return *std::get_if<0>(&state_);
   }
-  const T& value() const {
+  const T& value() const& {
     HF_CHECK(ok(), "value of a failed Result");
     return *std::get_if<0>(&state_);
   }
+  T&& value() && { return std::move(value()); }
   const Error& error() const {
     HF_CHECK(!ok(), "error of a successful Result");
     return *std::get_if<1>(&state_);

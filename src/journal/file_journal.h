@@ -27,15 +27,19 @@ struct JournalStats {
 
 class FileJournal : public Journal {
  public:
-  // Takes the directory lock (kBusy if another server has it), creates an empty journal in an empty or absent directory,
-  // or recovers what is there: verifies every record, cuts a torn unattested tail, rewrites the recovered tail into a new
-  // synced file before returning. `snapshot` is the newest loadable snapshot (all zero if none): the log must reach back to
-  // it. Errors: kCorrupt (file and offset), kPermissionDenied for a copied-back directory (identity file does not match:
+  // Takes the directory lock (kBusy if another server has it), creates an empty journal in an empty
+  // or absent directory, or recovers what is there: verifies every record, cuts a torn unattested
+  // tail, rewrites the recovered tail into a new synced file before returning. `snapshot` is the
+  // newest loadable snapshot (all zero if none): the log must reach back to it. Errors: kCorrupt
+  // (file and offset), kPermissionDenied for a copied-back directory (identity file does not match:
   // run `holdfast recover --token-floor N`), kUnsupported for a newer format, kIo.
-  static Result<std::unique_ptr<FileJournal>> Open(storage::FileSystem& files, const std::string& directory,
-                                                   const SnapshotHeader& snapshot, const FileJournalOptions& options);
+  static Result<std::unique_ptr<FileJournal>> Open(storage::FileSystem& files,
+                                                   const std::string& directory,
+                                                   const SnapshotHeader& snapshot,
+                                                   const FileJournalOptions& options);
 
-  // Creates and zero-fills the next segment ahead of need, so that Append never does. Safe beside Append, from one thread.
+  // Creates and zero-fills the next segment ahead of need, so that Append never does. Safe beside
+  // Append, from one thread.
   virtual Status PrepareSegment() = 0;
 
   virtual JournalStats Stats() const = 0;

@@ -1,5 +1,5 @@
-// Snapshots beside the log: one checksummed file per snapshot, named by the index that it covers. The payload is opaque
-// here (core state, encoded by codec). Format: docs/formats/snapshot.md.
+// Snapshots beside the log: one checksummed file per snapshot, named by the index that it covers.
+// The payload is opaque here (core state, encoded by codec). Format: docs/formats/snapshot.md.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 namespace holdfast::journal {
 
 struct SnapshotHeader {
-  std::uint64_t index = 0;       // the last entry that it contains
-  std::uint64_t epoch = 0;       // that entry's epoch
-  Id128 entry_hash{};            // EntryHash of that entry, to continue the chain
-  Timestamp time{};              // state time at that entry
+  std::uint64_t index = 0;  // the last entry that it contains
+  std::uint64_t epoch = 0;  // that entry's epoch
+  Id128 entry_hash{};       // EntryHash of that entry, to continue the chain
+  Timestamp time{};         // state time at that entry
   std::uint64_t payload_bytes = 0;
 };
 
-// Writes one snapshot in pieces: payload goes to a temporary file, which Finish syncs, renames and makes durable. An
-// unfinished writer leaves nothing behind (its destructor removes the temporary file).
+// Writes one snapshot in pieces: payload goes to a temporary file, which Finish syncs, renames and
+// makes durable. An unfinished writer leaves nothing behind (its destructor removes the temporary
+// file).
 class SnapshotWriter {
  public:
   virtual ~SnapshotWriter() = default;

@@ -1,6 +1,6 @@
-// The disk seam: just what the journal needs from a file system, so that tests and the simulator can put a disk below it
-// that loses, tears and refuses writes. Implementations: PosixFileSystem (posix_file_system.h), SimulatedFileSystem
-// (simulated_file_system.h).
+// The disk seam: just what the journal needs from a file system, so that tests and the simulator
+// can put a disk below it that loses, tears and refuses writes. Implementations: PosixFileSystem
+// (posix_file_system.h), SimulatedFileSystem (simulated_file_system.h).
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,18 @@ struct FileIdentity {
   std::int64_t birth_time_ns = 0;  // 0 where the file system does not know
 };
 
-// An open file. Not thread-safe, except that ReadAt may run beside the writer for bytes below what was written.
-// Closed by the destructor; closing does not sync.
+// An open file. Not thread-safe, except that ReadAt may run beside the writer for bytes below what
+// was written. Closed by the destructor; closing does not sync.
 class File {
  public:
   virtual ~File() = default;
-  // Writes all of `bytes` at `offset`. kDiskFull when there is no space (some bytes may have been written), else kIo.
+  // Writes all of `bytes` at `offset`. kDiskFull when there is no space (some bytes may have been
+  // written), else kIo.
   virtual Status WriteAt(std::uint64_t offset, std::string_view bytes) = 0;
   // Reads up to `size` bytes; fewer only at the end of the file.
   virtual Result<std::string> ReadAt(std::uint64_t offset, std::size_t size) const = 0;
-  // fdatasync. After a failure the file's unsynced content is undefined: the caller must crash (fsyncgate, 2018).
+  // fdatasync. After a failure the file's unsynced content is undefined: the caller must crash
+  // (fsyncgate, 2018).
   virtual Status Sync() = 0;
   virtual Result<std::uint64_t> Size() const = 0;
 };
