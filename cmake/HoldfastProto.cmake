@@ -1,5 +1,5 @@
-# holdfast_proto_module(<name> ROOT <include root of the .proto files> PROTOS holdfast/v1/a.proto ...
-#                       [SERVICES holdfast/v1/b.proto ...])
+# holdfast_proto_module(<name> ROOT <include root of the .proto files>
+#                       PROTOS holdfast/v1/a.proto ... [SERVICES holdfast/v1/b.proto ...])
 #   Generated code as static library holdfast_<name>: messages for PROTOS, messages and gRPC stubs
 #   for SERVICES. Generated headers count as system headers, so our warnings do not apply to them.
 
@@ -11,6 +11,9 @@ function(holdfast_proto_module name)
   set(out "${CMAKE_CURRENT_BINARY_DIR}/generated")
   file(MAKE_DIRECTORY "${out}")
   set(sources "")
+  # They import each other, so a change in one may change the code of all.
+  list(TRANSFORM arg_PROTOS PREPEND "${arg_ROOT}/" OUTPUT_VARIABLE proto_files)
+  list(TRANSFORM arg_SERVICES PREPEND "${arg_ROOT}/" OUTPUT_VARIABLE service_files)
   foreach(proto IN LISTS arg_PROTOS arg_SERVICES)
     string(REGEX REPLACE "\\.proto$" "" stem "${proto}")
     set(outputs "${out}/${stem}.pb.cc" "${out}/${stem}.pb.h")
@@ -23,7 +26,7 @@ function(holdfast_proto_module name)
     add_custom_command(
       OUTPUT ${outputs}
       COMMAND protobuf::protoc "--proto_path=${arg_ROOT}" ${flags} "${proto}"
-      DEPENDS "${arg_ROOT}/${proto}"
+      DEPENDS ${proto_files} ${service_files}
       COMMENT "Generating ${stem}.pb"
       VERBATIM)
     list(APPEND sources ${outputs})

@@ -79,7 +79,7 @@ def module_of(path):
 
 
 def is_test(path):
-    return path.startswith("tests/") or path.endswith(("_test.cc", "_test.py", "_test.sh"))
+    return path.startswith("tests/") or path.endswith(("_test.cc", "_test.py"))
 
 
 class Checker:
@@ -132,8 +132,7 @@ class Checker:
             self.report(path, lines, f"{lines} lines, more than {LINES_WARN}", warning=True)
 
     def check_arrows(self, path):
-        module = module_of(path)
-        if module is None:
+        if (module := module_of(path)) is None:
             return
         if module not in ARROWS:
             self.report(path, 1, f"module {module} is not in the table of modules")
@@ -193,8 +192,7 @@ class Checker:
                 opens = (signature or after_initialisers) and not any(b is not None for b in bodies)
                 bodies.append(begin if opens else None)
             elif match.group() == "}" and bodies:
-                begin = bodies.pop()
-                if begin is not None:
+                if (begin := bodies.pop()) is not None:
                     line = line_of(code, begin)
                     length = line_of(code, match.start()) - line + 1
                     what = f"a function of {length} lines, the limit is {FUNCTION_WARN}"
@@ -220,8 +218,7 @@ class Checker:
     def check_markdown(self, path, text):
         prose = re.sub(r"^(```|~~~).*?^\1", lambda m: "\n" * m.group().count("\n"), text,
                        flags=re.M | re.S)
-        titles = len(re.findall(r"^# ", prose, re.M))
-        if titles != 1:
+        if (titles := len(re.findall(r"^# ", prose, re.M))) != 1:
             self.report(path, 1, f"{titles} titles of level 1, must be one")
         for match in re.finditer(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose):
             target = match.group(1)
