@@ -13,6 +13,10 @@
 
 namespace holdfast::storage {
 
+// What a disk writes as a whole or not at all. Disks with larger sectors rewrite the neighbours
+// with what they already held.
+inline constexpr std::size_t kSectorBytes = 512;
+
 // What tells a directory from a copy of it.
 struct FileIdentity {
   std::uint64_t inode = 0;

@@ -23,9 +23,6 @@
 
 namespace holdfast::storage {
 
-// What a disk writes as a whole or not at all.
-inline constexpr std::size_t kSectorBytes = 512;
-
 // What becomes of something unsynced when the power goes.
 enum class Fate {
   kKept,
