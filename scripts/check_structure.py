@@ -26,6 +26,7 @@ ARROWS = {
     "server": BELOW_ENGINE | {"engine", "proto"},
     **dict.fromkeys(("gateway", "region"), BELOW_ENGINE | {"engine"}),
     "client": {"base", "proto"},
+    "bench": {"base", "proto"},
     **dict.fromkeys(("exec", "orders"), {"base", "client"}),
     **dict.fromkeys(("fence", "bucket", "check"), {"base"}),
     "agent": {"base", "client", "bucket"},
