@@ -1,0 +1,91 @@
+// One granted lease from the grant to its end, as its holder sees it:
+//
+//   kConfirming --renewed--> kHeld --not renewed--> kRevoking --+
+//        |                     |                       |        | local deadline
+//        |                     +---------- Release ----+        v
+//        |                                 |                  kLost  (final)
+//        +------------- Release -----> kReleasing --> kReleased (final)
+//
+// A grant that came out of a queue, or whose answer came too late to be used, is confirmed by a
+// renewal first. A hold of its own renews itself; a hold on a session only confirms itself and then
+// lives by the session's keepalives. Renewals that fail do not end a hold: the service's word or
+// the local deadline do. What is lost stays lost. No I/O, no clock; not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/machine.h"
+#include "client/renewal.h"
+#include "client/states.h"
+
+namespace holdfast::client {
+
+struct HoldOptions {
+  std::string namespace_name;
+  std::string resource;
+  Duration stop_time{};  // how long the work needs to stop
+  bool on_session = false;
+  Duration timeout = Seconds(10);         // for how long a release is tried at least
+  Duration attempt_timeout = Seconds(3);  // of a release
+};
+
+class Hold {
+ public:
+  Hold(CallShared& shared, const HoldOptions& options, const Grant& grant,
+       const ReplyTiming& timing, BootTime now);
+
+  // As those of Machine.
+  void Advance(BootTime now, std::vector<Outgoing>& out);
+  BootTime NextWake() const;
+  void OnReply(AttemptId attempt, const Reply& reply, BootTime now);
+  void OnFailure(AttemptId attempt, const Failure& failure, BootTime now);
+  bool Done() const { return IsFinal(state_) && !release_.has_value(); }
+
+  // Gate for new work; right also before Advance was called at the deadline.
+  bool EnsureHeld(BootTime now) const;
+  // Stop the work first. A hold that is over already stays as it is.
+  void Release(BootTime now);
+
+  // What its session says. `deadline` is the session's own local deadline.
+  void OnSessionPromise(const LeasePromise& promise, BootTime deadline, BootTime now);
+  void OnSessionClosing(BootTime now);
+  // The session ended: as a release if this hold was being released with it, else the hold is lost.
+  void OnSessionOver(Cause cause, const std::optional<Error>& error, BootTime now);
+
+  // kConfirming, kHeld, kRevoking, kReleasing, kReleased or kLost.
+  LockState state() const { return state_; }
+  bool was_held() const { return was_held_; }
+  BootTime deadline() const;
+  const LeasePromise& promise() const { return promise_; }
+  const Grant& grant() const { return grant_; }
+  // How it ended, or why it cannot be renewed.
+  Cause cause() const { return cause_; }
+  const std::string& reason() const { return reason_; }
+  const std::optional<Error>& error() const { return error_; }
+  ReleaseRequest MakeRelease() const;
+
+ private:
+  void EndIfOver(BootTime now);
+  void OnRenewed(const Renewed& renewed, const ReplyTiming& timing, BootTime now);
+  void OnNotRenewed(const NotRenewed& answer, const ReplyTiming& timing, BootTime now);
+  void Lose(Cause cause, BootTime now);
+  void StartRelease(BootTime now);
+
+  CallShared& shared_;
+  HoldOptions options_;
+  Grant grant_;
+  Renewal renewal_;
+  std::optional<Call> release_;
+  LockState state_ = LockState::kConfirming;
+  LeasePromise promise_;
+  BootTime session_deadline_ = kNever;
+  BootTime confirm_until_{};
+  bool was_held_ = false;
+  Cause cause_ = Cause::kUnspecified;
+  std::string reason_;
+  std::optional<Error> error_;
+};
+
+}  // namespace holdfast::client

@@ -1,0 +1,42 @@
+// Keeps one lease renewed: decides when the next renewal is sent, a third of the ttl after the last
+// one that succeeded, and how hard it is tried. Each renewal is a call whose attempts have
+// deadlines far below the ttl and change endpoint. Errors never end it: only the owner does, when
+// the lease is over or must not be renewed. Not thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "client/call.h"
+
+namespace holdfast::client {
+
+class Renewal {
+ public:
+  Renewal(CallShared& shared, Duration ttl) : shared_(shared), ttl_(ttl) {}
+
+  // A renewal (or the grant itself) succeeded.
+  void Succeeded(BootTime sent, const LeasePromise& promise);
+  void Now(BootTime now);
+  // Nothing is sent any more, and replies on their way are not taken.
+  void Stop();
+
+  // The attempt to send now; the owner makes the request. Nothing is sent for longer than until
+  // `limit`.
+  std::optional<AttemptOrder> Poll(BootTime now, BootTime limit);
+  BootTime NextWake() const;
+  // Nothing if the attempt is none of the renewals that still matter.
+  std::optional<ReplyTiming> OnReply(AttemptId attempt, BootTime now);
+  void OnFailure(AttemptId attempt, const Failure& failure, BootTime now);
+
+  Duration attempt_timeout() const;
+  const std::optional<Error>& last_failure() const { return last_failure_; }
+
+ private:
+  CallShared& shared_;
+  Duration ttl_;
+  BootTime due_ = kNever;
+  std::optional<Call> call_;
+  std::optional<Error> last_failure_;
+};
+
+}  // namespace holdfast::client
