@@ -202,16 +202,17 @@ class Checker:
             start = match.end()
 
     def check_dead_files(self):
-        built = set()
+        built, protos = set(), set()  # protos are named below their import root, wherever that is
         for path, text in self.texts.items():
             if path.endswith("CMakeLists.txt"):
                 for name in re.findall(r"[\w./+-]+\.(?:cc|proto)\b", text):
                     built.add(os.path.normpath(os.path.join(os.path.dirname(path), name)))
-                    built.add(os.path.normpath(os.path.join("proto", name)))
+                    protos |= {name} if name.endswith(".proto") else set()
         included = {t for p, targets in self.includes.items() for _, t in targets
                     if p not in (f"src/{t}", t)}
         for path in self.texts:
-            if path.endswith((".cc", ".proto")) and path not in built:
+            proto = any(path.endswith("/" + name) for name in protos)
+            if path.endswith((".cc", ".proto")) and path not in built and not proto:
                 self.report(path, 1, "in no CMakeLists.txt: dead file")
             elif path.endswith(".h") and not {path, path.removeprefix("src/")} & included:
                 self.report(path, 1, "included by nobody: dead file")
