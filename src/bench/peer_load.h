@@ -1,0 +1,42 @@
+// Load on the peers: lock + unlock pairs, in the same shape as RunLocksBench makes them on
+// Holdfast. One thread each.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include <sys/types.h>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "bench/recorder.h"
+
+namespace holdfast::bench {
+
+struct PeerLoadOptions {
+  int port = 0;  // on 127.0.0.1
+  int connections = 1;
+  int outstanding = 1;  // operations on each connection, pipelined; each has a lock name of its own
+  Duration warm_up = Seconds(1);
+  Duration duration = Seconds(3);
+  Duration ttl = Seconds(30);
+  pid_t server_pid = 0;
+  std::FILE* progress = nullptr;
+  std::string progress_label;
+};
+
+// SET NAME VALUE NX PX TTL, then EVALSHA of compare-and-delete, over epoll and hand-made RESP.
+// Every reply is checked: a lock that is not granted counts as refusal HELD, a lock that was gone
+// at its release as RELEASE_GONE, an error reply as error REPLY. kUnavailable if a connection
+// cannot be made or breaks.
+Result<LoadResult> RunRedisLoad(const PeerLoadOptions& options);
+
+// v3lock Lock and Unlock, with a lease for each lock name that is granted before the measurement
+// and reused. A failed call counts under the name of its gRPC status.
+Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options);
+
+// For start-up: each true if the server answers.
+bool RedisAnswers(int port);
+bool EtcdAnswers(int port);
+
+}  // namespace holdfast::bench

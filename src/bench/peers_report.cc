@@ -1,0 +1,185 @@
+// RunPeersBench's rows as summary, JSON and text.
+#include <algorithm>
+#include <vector>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/peers_bench.h"
+
+namespace holdfast::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double Median(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+bool Comparable(const PeerRow& a, const PeerRow& b) {
+  return a.concurrency == b.concurrency && a.repetition == b.repetition &&
+         (a.mode == "shared") == (b.mode == "shared");
+}
+
+Ratio RatioTo(const std::string& peer, const std::vector<const PeerRow*>& group,
+              const std::vector<PeerRow>& rows) {
+  std::vector<double> ratios;
+  for (const PeerRow* row : group) {
+    for (const PeerRow& other : rows) {
+      if (other.system == peer && Comparable(*row, other) && other.load.pairs_per_s > 0) {
+        ratios.push_back(row->load.pairs_per_s / other.load.pairs_per_s);
+      }
+    }
+  }
+  if (ratios.empty()) {
+    return {};
+  }
+  const auto [min, max] = std::minmax_element(ratios.begin(), ratios.end());
+  return Ratio{.median = Median(ratios), .min = *min, .max = *max};
+}
+
+PeerSummary SummarizeGroup(const std::vector<const PeerRow*>& group,
+                           const std::vector<PeerRow>& rows) {
+  const auto median = [&group](auto figure) {
+    std::vector<double> values;
+    for (const PeerRow* row : group) {
+      values.push_back(figure(row->load));
+    }
+    return Median(values);
+  };
+  PeerSummary summary;
+  summary.system = group.front()->system;
+  summary.mode = group.front()->mode;
+  summary.concurrency = group.front()->concurrency;
+  summary.pairs_per_s = median([](const LoadResult& l) { return l.pairs_per_s; });
+  summary.p50_ms = median([](const LoadResult& l) { return l.pair.p50_ms; });
+  summary.p95_ms = median([](const LoadResult& l) { return l.pair.p95_ms; });
+  summary.p99_ms = median([](const LoadResult& l) { return l.pair.p99_ms; });
+  summary.acquire_p99_ms = median([](const LoadResult& l) { return l.acquire.p99_ms; });
+  summary.client_cpu_percent = median([](const LoadResult& l) { return l.client_cpu_percent; });
+  summary.server_cpu_percent = median([](const LoadResult& l) { return l.server_cpu_percent; });
+  summary.other_cpu_percent = median([](const LoadResult& l) { return l.other_cpu_percent; });
+  for (const PeerRow* row : group) {
+    summary.errors += Total(row->load.errors) + Total(row->load.refusals);
+  }
+  summary.to_redis = RatioTo("redis", group, rows);
+  summary.to_etcd = RatioTo("etcd", group, rows);
+  return summary;
+}
+
+Json OfRow(const PeerRow& row) {
+  return Json{{"system", row.system},
+              {"mode", row.mode},
+              {"concurrency", row.concurrency},
+              {"repetition", row.repetition},
+              {"pairs_per_s", row.load.pairs_per_s},
+              {"p50_ms", row.load.pair.p50_ms},
+              {"p95_ms", row.load.pair.p95_ms},
+              {"p99_ms", row.load.pair.p99_ms},
+              {"acquire_p50_ms", row.load.acquire.p50_ms},
+              {"acquire_p99_ms", row.load.acquire.p99_ms},
+              {"errors", Total(row.load.errors) + Total(row.load.refusals)},
+              {"client_cpu_percent", row.load.client_cpu_percent},
+              {"server_cpu_percent", row.load.server_cpu_percent},
+              {"other_cpu_percent", row.load.other_cpu_percent}};
+}
+
+Json OfRatio(const Ratio& ratio) {
+  if (ratio.median == 0) {
+    return nullptr;
+  }
+  return Json{{"median", ratio.median}, {"min", ratio.min}, {"max", ratio.max}};
+}
+
+Json OfSummary(const PeerSummary& summary) {
+  return Json{{"system", summary.system},
+              {"mode", summary.mode},
+              {"concurrency", summary.concurrency},
+              {"pairs_per_s", summary.pairs_per_s},
+              {"p50_ms", summary.p50_ms},
+              {"p95_ms", summary.p95_ms},
+              {"p99_ms", summary.p99_ms},
+              {"acquire_p99_ms", summary.acquire_p99_ms},
+              {"errors", summary.errors},
+              {"client_cpu_percent", summary.client_cpu_percent},
+              {"server_cpu_percent", summary.server_cpu_percent},
+              {"other_cpu_percent", summary.other_cpu_percent},
+              {"to_redis", OfRatio(summary.to_redis)},
+              {"to_etcd", OfRatio(summary.to_etcd)}};
+}
+
+std::string RatioText(const Ratio& ratio) {
+  if (ratio.median == 0) {
+    return "-";
+  }
+  return fmt::format("{:.2f} ({:.2f}..{:.2f})", ratio.median, ratio.min, ratio.max);
+}
+
+}  // namespace
+
+std::vector<PeerSummary> Summarize(const std::vector<PeerRow>& rows) {
+  std::vector<std::vector<const PeerRow*>> groups;
+  for (const PeerRow& row : rows) {
+    const auto same = [&row](const std::vector<const PeerRow*>& group) {
+      const PeerRow& first = *group.front();
+      return first.system == row.system && first.mode == row.mode &&
+             first.concurrency == row.concurrency;
+    };
+    const auto found = std::find_if(groups.begin(), groups.end(), same);
+    if (found == groups.end()) {
+      groups.push_back({&row});
+    } else {
+      found->push_back(&row);
+    }
+  }
+  std::vector<PeerSummary> summaries;
+  for (const auto& group : groups) {
+    summaries.push_back(SummarizeGroup(group, rows));
+  }
+  return summaries;
+}
+
+std::string ToJson(const PeersReport& report) {
+  Json rows = Json::array();
+  for (const PeerRow& row : report.rows) {
+    rows.push_back(OfRow(row));
+  }
+  Json summary = Json::array();
+  for (const PeerSummary& group : Summarize(report.rows)) {
+    summary.push_back(OfSummary(group));
+  }
+  const Json json{{"bench", "peers"},
+                  {"repetitions", report.options.repetitions},
+                  {"warm_up_ms", ToMillis(report.options.warm_up)},
+                  {"duration_ms", ToMillis(report.options.duration)},
+                  {"rows", rows},
+                  {"summary", summary}};
+  return json.dump(2) + "\n";
+}
+
+std::string ToText(const PeersReport& report) {
+  std::string text = fmt::format(
+      "Medians of {} repetitions of {:.1f} s; latency of a pair in ms; ratios of pairs/s inside "
+      "one "
+      "repetition: median (min..max)\n",
+      report.options.repetitions, ToMillisExact(report.options.duration) / 1000);
+  text += fmt::format("{:<9} {:<11} {:>5} {:>9} {:>9} {:>9} {:>9}  {:<21} {:<21} {:>14} {:>6}\n",
+                      "system", "mode", "conc", "pairs/s", "p50", "p95", "p99", "to redis",
+                      "to etcd", "CPU srv/cl/oth", "errors");
+  for (const PeerSummary& row : Summarize(report.rows)) {
+    const std::string cpu = fmt::format("{:.0f}/{:.0f}/{:.0f}", row.server_cpu_percent,
+                                        row.client_cpu_percent, row.other_cpu_percent);
+    text += fmt::format(
+        "{:<9} {:<11} {:>5} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}  {:<21} {:<21} {:>14} {:>6}\n",
+        row.system, row.mode, row.concurrency, row.pairs_per_s, row.p50_ms, row.p95_ms, row.p99_ms,
+        RatioText(row.to_redis), RatioText(row.to_etcd), cpu, row.errors);
+  }
+  return text;
+}
+
+}  // namespace holdfast::bench
