@@ -22,19 +22,18 @@ class ArchiveWriter {
   explicit ArchiveWriter(ByteWriter& out) : out_(out) {}
 
   template <typename... T>
-  void operator()(T&... fields) {
+  void operator()(const T&... fields) {
     (Put(fields), ...);
   }
 
  private:
   template <typename T>
-  void Put(T& field) {
-    using Plain = std::remove_const_t<T>;
-    if constexpr (std::is_enum_v<Plain>) {
+  void Put(const T& field) {
+    if constexpr (std::is_enum_v<T>) {
       out_.PutVarint(static_cast<std::uint64_t>(field));
-    } else if constexpr (std::is_integral_v<Plain> && std::is_signed_v<Plain>) {
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
       out_.PutSigned(field);
-    } else if constexpr (std::is_integral_v<Plain>) {
+    } else if constexpr (std::is_integral_v<T>) {
       out_.PutVarint(static_cast<std::uint64_t>(field));
     } else {
       PutOther(field);
@@ -54,22 +53,23 @@ class ArchiveWriter {
     out_.PutSigned(time.time_since_epoch().count());
   }
   template <typename T>
-  void PutOther(std::vector<T>& items) {
+  void PutOther(const std::vector<T>& items) {
     out_.PutVarint(items.size());
-    for (T& item : items) {
+    for (const T& item : items) {
       Put(item);
     }
   }
   template <typename T>
-  void PutOther(std::optional<T>& item) {
+  void PutOther(const std::optional<T>& item) {
     out_.PutVarint(item.has_value() ? 1 : 0);
     if (item.has_value()) {
       Put(*item);
     }
   }
   template <typename T>
-  void PutOther(T& object) {
-    Archive(*this, object);
+  void PutOther(const T& object) {
+    // One Archive function serves both directions; with a writer it only reads.
+    Archive(*this, const_cast<T&>(object));
   }
 
   ByteWriter& out_;

@@ -31,6 +31,7 @@ inline constexpr std::size_t kSessionsMax = std::size_t{1} << 20U;
 inline constexpr std::size_t kEndedSessionsMax = std::size_t{1} << 16U;  // remembered to say how they ended
 inline constexpr std::size_t kTransitionsMax = std::size_t{1} << 18U;    // of all resources together, oldest forgotten
 inline constexpr std::size_t kTransitionsShown = 16;
+inline constexpr std::size_t kTransitionsSearched = 256;  // of one resource, for how a lease ended
 inline constexpr std::size_t kWaitersShown = 100;
 inline constexpr std::size_t kListPageMax = 1000;
 

@@ -78,6 +78,7 @@ struct ResourceView {
 struct ListView {
   std::vector<ResourceView> items;
   bool more = false;
+  std::string last;  // with `more`: go on after this resource
 };
 
 enum class TokenVerdict : std::uint8_t { kCurrent = 1, kOld = 2, kNeverIssued = 3 };

@@ -1,0 +1,107 @@
+// Stable names of enumerators, as audit, the CLI and the docs print them.
+#include "core/event.h"
+#include "core/outcome.h"
+
+namespace holdfast::core {
+
+const char* CauseName(Cause cause) {
+  switch (cause) {
+    case Cause::kNone:
+      return "NONE";
+    case Cause::kReleased:
+      return "RELEASED";
+    case Cause::kExpired:
+      return "EXPIRED";
+    case Cause::kSessionClosed:
+      return "SESSION_CLOSED";
+    case Cause::kSessionExpired:
+      return "SESSION_EXPIRED";
+    case Cause::kBroken:
+      return "BROKEN";
+    case Cause::kUnconfirmed:
+      return "UNCONFIRMED";
+    case Cause::kCancelled:
+      return "CANCELLED";
+    case Cause::kWaitTimedOut:
+      return "WAIT_TIMED_OUT";
+    case Cause::kDetachedTooLong:
+      return "DETACHED_TOO_LONG";
+    case Cause::kNamespaceDeleted:
+      return "NAMESPACE_DELETED";
+    case Cause::kHandedOver:
+      return "HANDED_OVER";
+    case Cause::kAcquired:
+      return "ACQUIRED";
+    case Cause::kNeverHeld:
+      return "NEVER_HELD";
+    case Cause::kHoldLimit:
+      return "HOLD_LIMIT";
+    case Cause::kRevoking:
+      return "REVOKING";
+  }
+  return "NONE";
+}
+
+const char* RefusalName(RefusalCode code) {
+  switch (code) {
+    case RefusalCode::kNone:
+      return "NONE";
+    case RefusalCode::kHeld:
+      return "HELD";
+    case RefusalCode::kWaitTimeout:
+      return "WAIT_TIMEOUT";
+    case RefusalCode::kQueueFull:
+      return "QUEUE_FULL";
+    case RefusalCode::kTenantLimit:
+      return "TENANT_LIMIT";
+    case RefusalCode::kDelayed:
+      return "DELAYED";
+    case RefusalCode::kCancelled:
+      return "CANCELLED";
+    case RefusalCode::kAlreadyHeld:
+      return "ALREADY_HELD";
+    case RefusalCode::kAlreadyWaiting:
+      return "ALREADY_WAITING";
+    case RefusalCode::kRequestIdReused:
+      return "REQUEST_ID_REUSED";
+    case RefusalCode::kEnded:
+      return "ENDED";
+    case RefusalCode::kSessionEnded:
+      return "SESSION_ENDED";
+    case RefusalCode::kFencingRequired:
+      return "FENCING_REQUIRED";
+    case RefusalCode::kGrantsBlocked:
+      return "GRANTS_BLOCKED";
+    case RefusalCode::kSuperseded:
+      return "SUPERSEDED";
+    case RefusalCode::kStateFull:
+      return "STATE_FULL";
+  }
+  return "NONE";
+}
+
+const char* EventKindName(EventKind kind) {
+  switch (kind) {
+    case EventKind::kGranted:
+      return "GRANTED";
+    case EventKind::kEnded:
+      return "ENDED";
+    case EventKind::kRevoking:
+      return "REVOKING";
+    case EventKind::kWaiting:
+      return "WAITING";
+    case EventKind::kWaiterLeft:
+      return "WAITER_LEFT";
+    case EventKind::kProclaimed:
+      return "PROCLAIMED";
+    case EventKind::kConfirmed:
+      return "CONFIRMED";
+    case EventKind::kSessionOpened:
+      return "SESSION_OPENED";
+    case EventKind::kSessionEnded:
+      return "SESSION_ENDED";
+  }
+  return "GRANTED";
+}
+
+}  // namespace holdfast::core
