@@ -7,6 +7,7 @@
 // request, timed by that attempt. No I/O, no clock; not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +24,11 @@
 namespace holdfast::client {
 
 inline constexpr BootTime kNever = BootTime::max();
+
+// A wait as far as deadlines are computed with it; what the service allows is its own matter.
+inline Duration BoundedWait(Duration wait) {
+  return std::clamp<Duration>(wait, Duration::zero(), std::chrono::hours(24 * 366));
+}
 
 enum class AttemptId : std::uint64_t {};
 

@@ -2,17 +2,17 @@
 // and objects that keep a lock or a session alive in the background (held.h). A thin shell around
 // the state machines of this module; gRPC stays in transport.cc.
 //
-// Every method is thread-safe. Domain refusals are data in the result. The Error codes that calls
-// give:
-//   kInvalidArgument  with field and limit           kUnauthenticated, kPermissionDenied,
-//   kNotFound, kUnsupported kOverloaded, kUnavailable, kDeadlineExceeded      nothing was done
-//   kUnknownOutcome   it may have been done: verbs with a request id may be asked again with the
-//   same one; renew,
-//                     release, cancel, close, proclaim, namespace set and feature level may simply
-//                     be repeated; after break and namespace create and delete, look before
-//                     repeating.
-// Failed attempts are retried inside the call, with the same request id and on the next endpoint,
-// for at most `timeout`.
+// Every method is thread-safe, and none may be called from a callback. Domain refusals are data in
+// the result. Failed attempts are retried inside the call, with the same request id and on the next
+// endpoint, for at most `timeout`. The errors that calls give:
+//
+//   kInvalidArgument (with field and limit), kUnauthenticated, kPermissionDenied, kNotFound,
+//   kAlreadyExists, kUnsupported: refused by the service. kOverloaded, kUnavailable: nothing was
+//   done.
+//
+//   kUnknownOutcome: it may have been done. Verbs with a request id may be asked again with the
+//   same one; renew, release, resign, cancel, close, proclaim, namespace set and feature level may
+//   simply be repeated; after break and namespace create and delete, look before repeating.
 #pragma once
 
 #include <functional>

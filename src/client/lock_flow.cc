@@ -8,11 +8,11 @@
 namespace holdfast::client {
 
 LockFlow::LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& options,
-                   Session* session, LockCallback on_update, BootTime now)
+                   std::shared_ptr<Session> session, LockCallback on_update, BootTime now)
     : shared_(shared),
       goal_(goal),
       options_(options),
-      session_(session),
+      session_(std::move(session)),
       on_update_(std::move(on_update)) {
   AcquireRequest& acquire = goal_.acquire;
   if (acquire.request_id.empty()) {
@@ -21,7 +21,7 @@ LockFlow::LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& 
   }
   current_.resource = acquire.resource;
   current_.request_id = acquire.request_id;
-  ask_.emplace(shared, OptionsOf(acquire.wait, now), now);
+  ask_.emplace(shared, OptionsOf(BoundedWait(acquire.wait), now), now);
   if (session_ != nullptr) {
     session_->Attach(*this);
   }

@@ -5,6 +5,7 @@
 // nothing; a grant that turns up nevertheless is released unused.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -24,8 +25,8 @@ class LockFlow : public Machine {
   // `goal.acquire.request_id` may be empty. `on_update` runs at each change of state or deadline,
   // and never inside the constructor. `session`, if not null, outlives this object and is the one
   // that the goal names.
-  LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& options, Session* session,
-           LockCallback on_update, BootTime now);
+  LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& options,
+           std::shared_ptr<Session> session, LockCallback on_update, BootTime now);
   ~LockFlow() override;
   LockFlow(const LockFlow&) = delete;
   LockFlow& operator=(const LockFlow&) = delete;
@@ -73,7 +74,7 @@ class LockFlow : public Machine {
   CallShared& shared_;
   LockGoal goal_;
   FlowOptions options_;
-  Session* session_;
+  std::shared_ptr<Session> session_;
   LockCallback on_update_;
   Phase phase_ = Phase::kAsking;
   std::uint64_t sequence_ = 0;  // 0: the caller's own request id, not under the watermark

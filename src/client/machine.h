@@ -4,6 +4,7 @@
 // Not thread-safe.
 #pragma once
 
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -13,11 +14,20 @@
 
 namespace holdfast::client {
 
+// A verb that no state machine looks into, already encoded.
+struct RawRequest {
+  const char* method = "";  // "/holdfast.v1.Locks/List"
+  std::string body;
+};
+struct RawReply {
+  std::string body;
+};
+
 using Request =
     std::variant<AcquireRequest, CampaignRequest, RenewRequest, ReleaseRequest, CancelRequest,
-                 OpenSessionRequest, KeepAliveRequest, CloseSessionRequest>;
+                 OpenSessionRequest, KeepAliveRequest, CloseSessionRequest, RawRequest>;
 using Reply = std::variant<AcquireResult, RenewResult, ReleaseResult, CancelResult,
-                           OpenSessionResult, KeepAliveResult, CloseSessionResult>;
+                           OpenSessionResult, KeepAliveResult, CloseSessionResult, RawReply>;
 
 // Send it now. The end of the attempt must be reported at its deadline at the latest.
 struct Outgoing {

@@ -1,6 +1,7 @@
 #include "client/observe.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::client {
 
@@ -20,6 +21,37 @@ bool LeaderObserver::Accept(const LeaderInfo& leader) {
   index_ = leader.index;
   highest_token_ = leader.vacant ? highest_token_ : leader.fencing_token;
   last_ = leader;
+  return true;
+}
+
+bool WatchCursor::Accept(const WatchItem& item) {
+  if (const auto* started = std::get_if<WatchStarted>(&item)) {
+    if (index_ == 0) {
+      index_ = started->index;
+    }
+    return !std::exchange(started_, true);
+  }
+  if (const auto* gap = std::get_if<WatchGap>(&item)) {
+    if (gap->index > index_) {
+      index_ = gap->index;
+      passed_ = 0;
+    }
+    repeated_ = 0;
+    return true;
+  }
+  const std::uint64_t index = std::get<WatchEvent>(item).index;
+  if (index < index_) {
+    return false;
+  }
+  if (index > index_) {
+    index_ = index;
+    passed_ = 0;
+    repeated_ = 0;
+  } else if (repeated_ > 0) {
+    --repeated_;
+    return false;
+  }
+  ++passed_;
   return true;
 }
 

@@ -24,6 +24,26 @@ class LeaderObserver {
   std::uint64_t index_ = 0;
 };
 
+// Where a broken watch goes on. Many events share one log position, so it asks for those of the
+// last position again and lets through only the ones that had not come yet.
+class WatchCursor {
+ public:
+  // 0: from now on.
+  explicit WatchCursor(std::uint64_t after_index) : index_(after_index) {}
+
+  // Of the next stream.
+  std::uint64_t after_index() const { return passed_ > 0 ? index_ - 1 : index_; }
+  void Restart() { repeated_ = passed_; }
+  // False if it came before.
+  bool Accept(const WatchItem& item);
+
+ private:
+  std::uint64_t index_;         // newest position that was seen
+  std::uint64_t passed_ = 0;    // events of that position that were let through
+  std::uint64_t repeated_ = 0;  // how many of them come again
+  bool started_ = false;
+};
+
 // When and where to open a stream again.
 class StreamRetry {
  public:

@@ -12,6 +12,7 @@
 
 #include <list>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "client/lock_flow.h"
@@ -39,6 +40,7 @@ class Session : public Machine {
 
   const SessionUpdate& current() const { return current_; }
   Duration stop_time() const { return goal_.stop_time; }
+  const std::string& namespace_name() const { return goal_.open.namespace_name; }
 
   // For the flows of its holds: take part in what happens to the session; be told how it stands
   // after a grant; have a lost lease released when that is safe and useful.

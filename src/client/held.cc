@@ -1,0 +1,136 @@
+#include "client/held.h"
+
+#include <utility>
+
+#include "client/held_impl.h"
+
+namespace holdfast::client {
+namespace {
+
+// Background thread. The machine keeps `impl` alive, and the runner keeps the machine until it is
+// done.
+void StartFlow(const std::shared_ptr<HeldLock::Impl>& impl, const LockGoal& goal,
+               const FlowOptions& options, std::shared_ptr<Session> session) {
+  Runner& runner = impl->runner;
+  auto flow = std::make_shared<LockFlow>(
+      runner.shared(), goal, options, std::move(session),
+      [impl](const LockUpdate& update) { impl->published.Publish(update); }, runner.Now());
+  impl->flow = flow;
+  impl->published.Publish(flow->current());
+  runner.Add(std::move(flow));
+}
+
+}  // namespace
+
+std::unique_ptr<HeldLock> StartLock(Runner& runner, const LockGoal& goal,
+                                    const FlowOptions& options, LockCallback on_update) {
+  auto impl = std::make_shared<HeldLock::Impl>(runner, std::move(on_update));
+  runner.Post([impl, goal, options] { StartFlow(impl, goal, options, nullptr); });
+  return std::make_unique<HeldLock>(std::move(impl));
+}
+
+HeldLock::HeldLock(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+HeldLock::~HeldLock() {
+  impl_->published.StopCallbacks();
+  Release();
+}
+
+bool HeldLock::EnsureHeld() const {
+  const LockUpdate update = impl_->published.Current();
+  const bool held = update.state == LockState::kHeld || update.state == LockState::kRevoking;
+  return held && !impl_->released.load() && impl_->runner.Now() < update.deadline;
+}
+
+LockUpdate HeldLock::Current() const {
+  return impl_->published.Current();
+}
+
+LockUpdate HeldLock::WaitUntilAcquired() {
+  return impl_->published.WaitFor([](LockState state) {
+    return state != LockState::kAcquiring && state != LockState::kConfirming;
+  });
+}
+
+LockUpdate HeldLock::WaitUntilOver() {
+  return impl_->published.WaitFor([](LockState state) { return IsFinal(state); });
+}
+
+void HeldLock::Release() {
+  if (impl_->released.exchange(true) || IsFinal(Current().state)) {
+    return;
+  }
+  impl_->runner.Post([impl = impl_] {
+    if (const auto flow = impl->flow.lock()) {
+      flow->Release(impl->runner.Now());
+      impl->runner.Touch(*flow);
+    }
+  });
+}
+
+std::unique_ptr<LiveSession> StartSession(Runner& runner, const SessionGoal& goal,
+                                          const FlowOptions& options, SessionCallback on_update) {
+  auto impl = std::make_shared<LiveSession::Impl>(runner, options, std::move(on_update));
+  runner.Post([impl, goal] {
+    Runner& owner = impl->runner;
+    auto session = std::make_shared<Session>(
+        owner.shared(), goal, impl->options,
+        [impl](const SessionUpdate& update) { impl->published.Publish(update); }, owner.Now());
+    impl->session = session;
+    impl->published.Publish(session->current());
+    owner.Add(std::move(session));
+  });
+  return std::make_unique<LiveSession>(std::move(impl));
+}
+
+LiveSession::LiveSession(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+LiveSession::~LiveSession() {
+  impl_->published.StopCallbacks();
+  Close();
+}
+
+SessionUpdate LiveSession::Current() const {
+  return impl_->published.Current();
+}
+
+SessionUpdate LiveSession::WaitUntilOpen() {
+  return impl_->published.WaitFor(
+      [](SessionState state) { return state == SessionState::kSafe || IsFinal(state); });
+}
+
+SessionUpdate LiveSession::WaitUntilOver() {
+  return impl_->published.WaitFor([](SessionState state) { return IsFinal(state); });
+}
+
+std::unique_ptr<HeldLock> LiveSession::Hold(const LockGoal& goal, LockCallback on_update) {
+  auto lock = std::make_shared<HeldLock::Impl>(impl_->runner, std::move(on_update));
+  impl_->runner.Post([impl = impl_, lock, goal] {
+    const std::shared_ptr<Session> session = impl->session.lock();
+    if (session == nullptr || session->current().session_id.empty()) {
+      LockUpdate update;
+      update.state = LockState::kNotAcquired;
+      update.resource = goal.acquire.resource;
+      update.refusal = Refusal{};
+      update.refusal->code = RefusalCode::kSessionEnded;
+      lock->published.Publish(update);
+      return;
+    }
+    LockGoal on_session = goal;
+    on_session.acquire.session_id = session->current().session_id;
+    on_session.acquire.namespace_name = session->namespace_name();
+    StartFlow(lock, on_session, impl->options, session);
+  });
+  return std::make_unique<HeldLock>(std::move(lock));
+}
+
+void LiveSession::Close() {
+  impl_->runner.Post([impl = impl_] {
+    if (const auto session = impl->session.lock()) {
+      session->Close(impl->runner.Now());
+      impl->runner.Touch(*session);
+    }
+  });
+}
+
+}  // namespace holdfast::client
