@@ -54,7 +54,7 @@ class Machine {
   std::uint32_t feature_level() const { return feature_level_; }
   Token last_token() const { return locks_.last_token(); }
   // Due work is left over from the last batch: seal another one soon.
-  bool HasBacklog() { return timers_.HasDue(now_) || sessions_.FirstToDrain() != kNoSlot; }
+  bool HasBacklog() const { return timers_.HasDue(now_) || sessions_.HasToDrain(); }
 
   // A running hash over every outcome and event since the log began. Equal on every replica after every batch; cheap enough
   // to compare all the time.

@@ -58,6 +58,7 @@ class Sessions {
   void OnTimer(Context& context, Slot slot);
   // The oldest session that is over and still has holds or waits; kNoSlot if there is none.
   Slot FirstToDrain();
+  bool HasToDrain() const { return !draining_.empty(); }
 
   std::size_t size() const { return live_; }
 

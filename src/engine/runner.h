@@ -22,13 +22,12 @@
 #include "engine/engine.h"
 #include "engine/front.h"
 #include "engine/observer.h"
+#include "engine/shadow.h"
 #include "engine/watch_hub.h"
 #include "journal/file_journal.h"
 #include "storage/file_system.h"
 
 namespace holdfast::engine {
-
-class Shadow;
 
 struct RunnerOptions {
   std::string data_directory;
@@ -42,15 +41,11 @@ struct RunnerOptions {
 struct RunnerStats {
   EngineStats engine;
   journal::JournalStats journal;
-  std::uint64_t snapshot_index = 0;
-  WallTime snapshot_at{};       // zero: none since the start
-  std::uint64_t shadow_index = 0;
+  ShadowStats shadow;
   std::uint64_t journal_first_index = 0;
-  bool accepting_writes = true;
+  bool accepting_writes = true;  // false while the disk is full
   BootTime started_at{};
 };
-
-using FrontId = std::uint32_t;
 
 class Runner {
  public:
@@ -69,22 +64,23 @@ class Runner {
   // The clients behind these requests are gone: no reply, and waiters are detached. Thread-safe.
   void Abandon(FrontId front, std::vector<std::uint64_t>&& tags);
 
-  // Before the first Submit only. `observer` must outlive the runner.
+  // Before the first Attach only. `observer` must outlive the runner.
   void AddObserver(Observer& observer);
 
   WatchHub& watches() { return watches_; }
   RunnerStats Stats() const;
-  // Refuses new proposals (kUnavailable), commits what is queued, writes no snapshot. Idempotent.
+  // Refuses new proposals (kUnavailable), commits what is queued and ends the threads. Requests that wait for a lock get no
+  // reply any more; they are detached by the next start. Idempotent.
   void Stop();
 
  private:
-  struct Inbox {  // what fronts handed over and no driver has taken yet
-    std::vector<EngineInput> inputs;
-  };
-
   Runner(Clock& clock, const RunnerOptions& options);
+  Status Open(storage::FileSystem& files);
   void Drive();
-  void DriveOnce();
+  bool DriveOnce();
+  bool TickDue();
+  bool Catchup();
+  void Append();
   void Deliver();
   void TickLoop();
 
@@ -92,27 +88,34 @@ class Runner {
   const RunnerOptions options_;
   WatchHub watches_;
   std::vector<Observer*> observers_;
+  BootTime started_at_{};
 
   // Only the driver, under drive_mutex_.
-  std::mutex drive_mutex_;
+  mutable std::mutex drive_mutex_;
   std::unique_ptr<journal::FileJournal> journal_;
   std::unique_ptr<Engine> engine_;
   EngineOutput output_;
-  BootTime last_tick_{};
-
-  // Any thread, under inbox_mutex_.
-  mutable std::mutex inbox_mutex_;
-  Inbox inbox_;
+  std::vector<EngineInput> taken_;
+  std::map<FrontId, std::vector<Reply>> deliveries_;
   std::map<FrontId, Front*> fronts_;
   FrontId next_front_ = 1;
-  bool stopping_ = false;
-  std::condition_variable stop_changed_;
+  BootTime last_batch_at_{};
+  bool recovery_pending_ = false;
 
-  std::atomic<std::size_t> queued_{0};
+  // What fronts handed over and no driver has taken yet, under inbox_mutex_. Bounded by the fronts' open requests.
+  std::mutex inbox_mutex_;
+  std::vector<EngineInput> inbox_;
+  std::atomic<std::size_t> inbox_size_{0};  // a driver that leaves looks here once more
+
+  std::atomic<bool> stopping_{false};
   std::atomic<bool> accepting_writes_{true};
-  EngineStatsCells stats_;
-  BootTime started_at_{};
+  mutable std::mutex stats_mutex_;
+  EngineStats stats_;
+
   std::unique_ptr<Shadow> shadow_;
+  std::mutex tick_mutex_;
+  std::condition_variable tick_changed_;
+  bool tick_wanted_ = false;  // under tick_mutex_: do not wait for the next tick
   std::thread ticker_;
 };
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -53,6 +53,9 @@ class WatchHub {
     std::uint64_t started_at = 0;
   };
 
+  // Events up to `index` happened before this process began: watchers that saw less start with a gap.
+  void StartAt(std::uint64_t index);
+
   // Events after `after_index` (0: from now on). `wake` is called, from the publishing thread and outside the hub's mutex,
   // when the buffer goes from empty to non-empty; it must not block.
   Subscription Subscribe(WatchFilter filter, std::uint64_t after_index, std::function<void()> wake);
@@ -62,7 +65,7 @@ class WatchHub {
   std::vector<WatchItem> Take(WatchId id, std::size_t max);
 
   // Session events have no resource and are not published to watchers.
-  void Publish(std::uint64_t index, WallTime at, const std::vector<core::Event>& events);
+  void Publish(std::uint64_t index, WallTime at, std::vector<core::Event>&& events);
 
   std::size_t watchers() const;
 
@@ -70,14 +73,18 @@ class WatchHub {
   struct Watcher {
     WatchFilter filter;
     std::deque<WatchItem> buffer;
-    bool overflowed = false;
     std::function<void()> wake;
   };
+  using Watchers = std::vector<std::shared_ptr<Watcher>>;
+  using Key = std::pair<std::string, std::string>;  // namespace, resource
   static bool Matches(const WatchFilter& filter, const core::Event& event);
-  static bool Offer(Watcher& watcher, const WatchedEvent& item);  // true if it was empty before
+  static void Offer(const std::shared_ptr<Watcher>& watcher, const WatchedEvent& item, Watchers& to_wake);
+  void OfferToAll(const WatchedEvent& item, Watchers& to_wake);
 
   mutable std::mutex mutex_;
   std::map<WatchId, std::shared_ptr<Watcher>> watchers_;
+  std::map<Key, Watchers> exact_;  // so that thousands of observers of other names cost an event nothing
+  Watchers prefix_;
   std::deque<WatchedEvent> history_;
   std::uint64_t history_from_ = 0;  // events after this position are all in history_
   std::uint64_t last_index_ = 0;
