@@ -16,9 +16,9 @@
 #include "journal/identity.h"
 #include "journal/layout.h"
 #include "journal/log_walk.h"
-#include "journal/recovery.h"
 #include "journal/segment_reader.h"
 #include "journal/segment_writer.h"
+#include "journal/startup.h"
 
 namespace holdfast::journal {
 namespace {
@@ -35,15 +35,15 @@ struct Segment {
 class SegmentedJournal final : public FileJournal {
  public:
   SegmentedJournal(storage::FileSystem& files, std::string directory, FileJournalOptions options,
-                   RecoveredLog recovered)
+                   OpenedLog opened)
       : files_(files),
         directory_(std::move(directory)),
         options_(std::move(options)),
-        lock_(std::move(recovered.lock)),
-        identity_(recovered.identity),
-        writer_(std::move(recovered.tail)),
-        end_(recovered.end) {
-    for (RecoveredSegment& segment : recovered.segments) {
+        lock_(std::move(opened.lock)),
+        identity_(opened.identity),
+        writer_(std::move(opened.tail)),
+        end_(opened.end) {
+    for (OpenedSegment& segment : opened.segments) {
       segments_.push_back(Segment{std::move(segment.walked.name), segment.walked.header,
                                   std::move(segment.file), segment.walked.end_sector,
                                   std::move(segment.walked.marks)});
@@ -121,23 +121,14 @@ Status SegmentedJournal::Append(const std::vector<Entry>& entries) {
   if (entries.empty()) {
     return {};
   }
-  const auto repaired = writer_.Repair();
-  if (!repaired.ok()) {
-    return repaired.error();
-  }
-  if (*repaired) {
-    if (Status synced = SyncWriter(writer_); !synced.ok()) {
-      return synced;
-    }
-  }
   const bool has_entries = writer_.header().first_index <= end_.last.index;
-  const std::uint64_t bytes = GroupBytes(entries);
-  if (has_entries && writer_.end_sector() * kSectorBytes + bytes > options_.segment_bytes) {
+  const std::uint64_t bytes = writer_.end_sector() * kSectorBytes + GroupBytes(entries);
+  if (writer_.failed() || (has_entries && bytes > options_.segment_bytes)) {
     return AppendToNewSegment(entries, end);
   }
   const std::uint64_t sector = writer_.end_sector();
   if (Status written = writer_.WriteGroup(entries, end_.last.index); !written.ok()) {
-    return written;
+    return written.error().WithContext(SegmentName(writer_.header().first_index));
   }
   if (!Planted(Bug::kAcksBeforeSync)) {
     if (Status synced = SyncWriter(writer_); !synced.ok()) {
@@ -177,7 +168,7 @@ Status SegmentedJournal::AppendToNewSegment(const std::vector<Entry>& entries,
   if (!done.ok()) {
     // If this fails as well, the next start removes the file.
     [[maybe_unused]] const Status removed = files_.Remove(blank->path());
-    return done;
+    return done.error().WithContext(name);
   }
   if (Status synced = files_.SyncDirectory(directory_); !synced.ok()) {
     return SyncFailed(synced.error());
@@ -185,6 +176,9 @@ Status SegmentedJournal::AppendToNewSegment(const std::vector<Entry>& entries,
   writer_ = std::move(*blank);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (segments_.back().name == name) {  // it had no entries, and its first append failed
+      segments_.pop_back();
+    }
     segments_.push_back(Segment{name, writer_.header(), writer_.file(), 1, {}});
   }
   Commit(entries, end, 1);
@@ -248,7 +242,7 @@ Status SegmentedJournal::SyncWriter(SegmentWriter& writer) {
   const auto begin = std::chrono::steady_clock::now();
   Status synced = writer.Sync();
   if (!synced.ok()) {
-    return SyncFailed(synced.error());
+    return SyncFailed(synced.error().WithContext(SegmentName(writer.header().first_index)));
   }
   const auto taken = std::chrono::steady_clock::now() - begin;
   syncs_.fetch_add(1, std::memory_order_relaxed);
@@ -261,8 +255,10 @@ Status SegmentedJournal::SyncWriter(SegmentWriter& writer) {
 // After a failed sync the kernel may show as clean what never reached the disk, and a second sync
 // may say yes. Only a new process, which rewrites what it reads, knows anything.
 Error SegmentedJournal::SyncFailed(const Error& error) {
-  log::Error("journal sync failed, ending the process error=\"{}\"", error.message);
-  HF_CHECK(options_.on_sync_failure != nullptr, "the journal could not be synced");
+  if (options_.on_sync_failure == nullptr) {
+    log::Error("the journal could not be synced, ending the process error=\"{}\"", error.message);
+    HF_CHECK(false, "the journal could not be synced");
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     sync_failure_ = error;
@@ -383,12 +379,12 @@ Result<std::unique_ptr<FileJournal>> FileJournal::Open(storage::FileSystem& file
     return InvalidArgument("segment_bytes", "65536 to 1073741824 bytes",
                            "the journal's segment size is out of range");
   }
-  auto recovered = RecoverLog(files, directory, snapshot, options);
-  if (!recovered.ok()) {
-    return recovered.error();
+  auto opened = OpenLog(files, directory, snapshot, options);
+  if (!opened.ok()) {
+    return opened.error();
   }
   return std::unique_ptr<FileJournal>(
-      std::make_unique<SegmentedJournal>(files, directory, options, std::move(*recovered)));
+      std::make_unique<SegmentedJournal>(files, directory, options, std::move(*opened)));
 }
 
 }  // namespace holdfast::journal

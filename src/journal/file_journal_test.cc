@@ -7,59 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include "journal/layout.h"
-#include "journal/test_entries.h"
+#include "journal/test_journal.h"
 #include "storage/posix_file_system.h"
-#include "storage/simulated_file_system.h"
 
 namespace holdfast::journal {
 namespace {
 
-using storage::SimulatedFileSystem;
-
-constexpr char kDirectory[] = "data";
-constexpr std::uint64_t kSegmentBytes = 64 * 1024;
-
-FileJournalOptions SmallSegments() {
-  FileJournalOptions options;
-  options.segment_bytes = kSegmentBytes;
-  options.log_id = Id128{1, 2, 3};
-  return options;
-}
-
-class FileJournalTest : public ::testing::Test {
- protected:
-  void Open(const SnapshotHeader& snapshot = {}) {
-    journal_.reset();
-    auto opened = FileJournal::Open(files_, kDirectory, snapshot, SmallSegments());
-    ASSERT_TRUE(opened.ok()) << opened.error().message;
-    journal_ = std::move(*opened);
-  }
-  // Appends groups of one entry until the log has `segments` segments.
-  void FillSegments(std::uint64_t segments) {
-    while (journal_->Stats().segments < segments) {
-      ASSERT_TRUE(journal_->Append({source_.Next(5000)}).ok());
-    }
-  }
-  std::vector<Entry> ReadAll() {
-    std::vector<Entry> all;
-    std::uint64_t next = journal_->FirstIndex();
-    while (true) {
-      auto some = journal_->Read(next, 10'000);
-      EXPECT_TRUE(some.ok()) << some.error().message;
-      if (!some.ok() || some->empty()) {
-        return all;
-      }
-      next = some->back().index + 1;
-      all.insert(all.end(), some->begin(), some->end());
-    }
-  }
-  std::uint64_t SegmentFiles() { return ReadDirectory(files_, kDirectory).value().segments.size(); }
-
-  SimulatedFileSystem files_;
-  EntrySource source_;
-  std::unique_ptr<FileJournal> journal_;
-};
+class FileJournalTest : public JournalTest {};
 
 TEST_F(FileJournalTest, ANewDirectoryHasAnEmptyLog) {
   Open();
@@ -94,8 +48,8 @@ TEST_F(FileJournalTest, EntriesComeBackAsTheyWereGivenAlsoAfterARestart) {
 
 TEST_F(FileJournalTest, ReadGivesAboutWhatWasAskedForAndAtLeastOne) {
   Open();
-  ASSERT_TRUE(journal_->Append(source_.Batch({100, 100, 100})).ok());
-  ASSERT_TRUE(journal_->Append(source_.Batch({100})).ok());
+  AppendBatch({100, 100, 100});
+  AppendBatch({100});
   EXPECT_EQ(journal_->Read(2, 0).value().size(), 1U);
   EXPECT_EQ(journal_->Read(2, 150).value().size(), 2U);
   EXPECT_EQ(journal_->Read(2, 1000).value().size(), 3U);
@@ -108,7 +62,7 @@ TEST_F(FileJournalTest, RollsToNewSegmentsAndReadsAcrossThem) {
   FillSegments(4);
   const std::uint64_t last = journal_->Last().index;
   for (int restart = 0; restart < 2; ++restart) {
-    const std::vector<Entry> all = ReadAll();
+    const std::vector<Entry> all = ReadAll(*journal_);
     ASSERT_EQ(all.size(), last);
     EXPECT_EQ(EntryHash(all.back()), journal_->Last().hash);
     for (std::uint64_t index = 1; index <= last; index += 7) {
@@ -116,7 +70,7 @@ TEST_F(FileJournalTest, RollsToNewSegmentsAndReadsAcrossThem) {
     }
     Open();
   }
-  EXPECT_EQ(SegmentFiles(), 4U);
+  EXPECT_EQ(Segments().size(), 4U);
 }
 
 TEST_F(FileJournalTest, APreparedSegmentIsUsedAndSavesSyncs) {
@@ -124,26 +78,18 @@ TEST_F(FileJournalTest, APreparedSegmentIsUsedAndSavesSyncs) {
   FillSegments(1);
   ASSERT_TRUE(journal_->PrepareSegment().ok());
   ASSERT_TRUE(journal_->PrepareSegment().ok());  // one is enough
-  EXPECT_EQ(ReadDirectory(files_, kDirectory).value().temporary.size(), 1U);
+  EXPECT_EQ(ReadDirectory(files_, kTestDirectory).value().temporary.size(), 1U);
   FillSegments(2);
-  EXPECT_TRUE(ReadDirectory(files_, kDirectory).value().temporary.empty());
-  EXPECT_EQ(
-      files_
-          .Open(PathIn(kDirectory,
-                       SegmentName(ReadDirectory(files_, kDirectory).value().segments.back())),
-                true)
-          .value()
-          ->Size()
-          .value(),
-      kSegmentBytes);
-  EXPECT_EQ(ReadAll().size(), journal_->Last().index);
+  EXPECT_TRUE(ReadDirectory(files_, kTestDirectory).value().temporary.empty());
+  EXPECT_EQ(Content(LastSegmentPath()).size(), kTestSegmentBytes);
+  EXPECT_EQ(ReadAll(*journal_).size(), journal_->Last().index);
 }
 
 TEST_F(FileJournalTest, OneAppendIsOneSync) {
   Open();
-  ASSERT_TRUE(journal_->Append(source_.Batch({10})).ok());
+  AppendBatch({10});
   const std::uint64_t before = files_.SyncPoints();
-  ASSERT_TRUE(journal_->Append(source_.Batch({10, 2000, 300, 4000, 50})).ok());
+  AppendBatch({10, 2000, 300, 4000, 50});
   EXPECT_EQ(files_.SyncPoints(), before + 1);
   EXPECT_EQ(journal_->Stats().syncs, 2U);
   EXPECT_EQ(journal_->Stats().appends, 2U);
@@ -151,18 +97,18 @@ TEST_F(FileJournalTest, OneAppendIsOneSync) {
 
 TEST_F(FileJournalTest, AGroupLargerThanASegmentIsOneSegment) {
   Open();
-  ASSERT_TRUE(journal_->Append(source_.Batch({100})).ok());
-  ASSERT_TRUE(journal_->Append(source_.Batch({kEntryBytesMax, kEntryBytesMax, 5})).ok());
-  ASSERT_TRUE(journal_->Append(source_.Batch({100})).ok());
-  EXPECT_EQ(SegmentFiles(), 3U);
+  AppendBatch({100});
+  AppendBatch({kEntryBytesMax, kEntryBytesMax, 5});
+  AppendBatch({100});
+  EXPECT_EQ(Segments().size(), 3U);
   Open();
-  EXPECT_EQ(ReadAll().size(), 5U);
+  EXPECT_EQ(ReadAll(*journal_).size(), 5U);
 }
 
 TEST_F(FileJournalTest, TrimRemovesWholeSegmentsAndNeverTheLast) {
   Open();
   FillSegments(4);
-  const auto firsts = ReadDirectory(files_, kDirectory).value().segments;
+  const auto firsts = Segments();
   ASSERT_TRUE(journal_->Trim(firsts[1] - 1).ok());
   EXPECT_EQ(journal_->FirstIndex(), 1U);
   ASSERT_TRUE(journal_->Trim(firsts[2] + 1).ok());
@@ -170,14 +116,12 @@ TEST_F(FileJournalTest, TrimRemovesWholeSegmentsAndNeverTheLast) {
   EXPECT_EQ(journal_->Read(firsts[2] - 1, 1).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(journal_->Trim(1'000'000).ok());
   EXPECT_EQ(journal_->FirstIndex(), firsts[3]);
-  ASSERT_TRUE(journal_->Append({source_.Next(10)}).ok());
+  AppendBatch({10});
 
   // The log now needs a snapshot to begin from.
-  journal_.reset();
-  const auto opened = FileJournal::Open(files_, kDirectory, {}, SmallSegments());
-  ASSERT_EQ(opened.error().code, ErrorCode::kCorrupt);
-  EXPECT_NE(opened.error().message.find(SegmentName(1)), std::string::npos)
-      << opened.error().message;
+  const Error error = OpenError();
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_NE(error.message.find(SegmentName(1)), std::string::npos) << error.message;
 }
 
 // What a snapshot of everything before `index` would say.
@@ -191,33 +135,31 @@ SnapshotHeader SnapshotBefore(FileJournal& journal, std::uint64_t index) {
 TEST_F(FileJournalTest, TheLogMustContinueTheSnapshot) {
   Open();
   FillSegments(3);
-  const auto firsts = ReadDirectory(files_, kDirectory).value().segments;
+  const auto firsts = Segments();
   const SnapshotHeader snapshot = SnapshotBefore(*journal_, firsts[1]);
   ASSERT_TRUE(journal_->Trim(firsts[1]).ok());
   Open(snapshot);  // the log begins right behind it
   Open(SnapshotBefore(*journal_, firsts[1] + 2));
-  const SnapshotHeader latest{journal_->Last().index, 1, journal_->Last().hash, {}, 0};
+  const SnapshotHeader latest = source_.Snapshot();
   Open(latest);
 
-  journal_.reset();
   SnapshotHeader other = snapshot;
   other.entry_hash[0] ^= 1U;
-  EXPECT_EQ(FileJournal::Open(files_, kDirectory, other, SmallSegments()).error().code,
-            ErrorCode::kCorrupt);
+  EXPECT_EQ(OpenError(other).code, ErrorCode::kCorrupt);
   other = latest;
   ++other.index;
-  const auto beyond = FileJournal::Open(files_, kDirectory, other, SmallSegments());
-  ASSERT_EQ(beyond.error().code, ErrorCode::kCorrupt);
-  EXPECT_NE(beyond.error().message.find("a snapshot of them exists"), std::string::npos);
+  const Error beyond = OpenError(other);
+  EXPECT_EQ(beyond.code, ErrorCode::kCorrupt);
+  EXPECT_NE(beyond.message.find("a snapshot of them exists"), std::string::npos);
 }
 
 TEST_F(FileJournalTest, SegmentSizesOutOfRangeAreRefused) {
   FileJournalOptions options = SmallSegments();
   options.segment_bytes = 65535;
-  EXPECT_EQ(FileJournal::Open(files_, kDirectory, {}, options).error().code,
+  EXPECT_EQ(FileJournal::Open(files_, kTestDirectory, {}, options).error().code,
             ErrorCode::kInvalidArgument);
   options.segment_bytes = (1U << 30U) + 1;
-  EXPECT_EQ(FileJournal::Open(files_, kDirectory, {}, options).error().code,
+  EXPECT_EQ(FileJournal::Open(files_, kTestDirectory, {}, options).error().code,
             ErrorCode::kInvalidArgument);
 }
 

@@ -107,7 +107,9 @@ class Walker {
     const SegmentHeader& header = current_.header;
     const bool begins = result_.segments.empty() && !lost_;
     if (!begins && !lost_) {
-      if (header.first_index > end_.last.index + 1) {
+      if (header.first_index > end_.last.index + 1 && torn_before_.has_value()) {
+        result_.damage.push_back(*torn_before_);
+      } else if (header.first_index > end_.last.index + 1) {
         result_.damage.push_back(
             Damage{SegmentName(end_.last.index + 1), 0,
                    fmt::format("missing: {} ends with entry {}, and the next file begins with {}",
@@ -120,6 +122,7 @@ class Walker {
         Report(0, fmt::format("does not continue {}", result_.segments.back().name));
       }
     }
+    torn_before_.reset();
     log_id_ = header.log_id;
     end_.last = Position{header.first_index - 1, header.previous_epoch, header.previous_hash};
     end_.time = header.previous_time;
@@ -198,8 +201,9 @@ class Walker {
                                  current_.last_index + 1, current_.header.synced_index));
       lost_ = true;
     } else if (torn && !last) {
-      Report(offset, "an append is incomplete, but a later segment was begun after it");
-      lost_ = true;
+      // Of an append that was refused for lack of space, if the next segment continues this one.
+      torn_before_ = Damage{current_.name, offset,
+                            "an append is incomplete, but later entries are in the next segment"};
     } else if (torn) {
       result_.torn = TornTail{current_.name, offset};
     }
@@ -216,6 +220,8 @@ class Walker {
   ChainEnd end_;
   // Entries were skipped: what comes next is not compared with what came before.
   bool lost_ = false;
+  std::optional<Damage>
+      torn_before_;  // at the end of the segment before, if entries are missing there
 };
 
 }  // namespace
@@ -234,6 +240,51 @@ Result<LogWalk> WalkLog(storage::FileSystem& files, const std::string& directory
     }
   }
   return walker.Finish();
+}
+
+ChainEnd ChainEndOf(const SnapshotHeader& snapshot) {
+  return ChainEnd{Position{snapshot.index, snapshot.epoch, snapshot.entry_hash}, snapshot.time};
+}
+
+void SnapshotFit::Visit(const Entry& entry) {
+  if (entry.index == snapshot_.index) {
+    hash_in_log_ = EntryHash(entry);
+  } else if (entry.index == snapshot_.index + 1) {
+    hash_in_log_ = entry.previous_hash;
+  }
+}
+
+Status SnapshotFit::Check(const std::string& directory, const LogWalk& log) const {
+  if (log.segments.empty()) {
+    return DamageError(directory, Damage{SegmentName(snapshot_.index + 1), 0,
+                                         "missing: the directory has no segment at all"});
+  }
+  const SegmentHeader& first = log.segments.front().header;
+  if (first.first_index > snapshot_.index + 1) {
+    return DamageError(
+        directory,
+        Damage{
+            SegmentName(snapshot_.index + 1), 0,
+            fmt::format("missing: the log begins with entry {}, and the newest snapshot that can "
+                        "be loaded is of entry {}",
+                        first.first_index, snapshot_.index)});
+  }
+  if (log.end.last.index < snapshot_.index) {
+    const WalkedSegment& tail = log.segments.back();
+    return DamageError(directory, Damage{tail.name, tail.end_sector * kSectorBytes,
+                                         fmt::format("entries {} to {} are missing: a snapshot of "
+                                                     "them exists",
+                                                     log.end.last.index + 1, snapshot_.index)});
+  }
+  const bool begins_behind = first.first_index == snapshot_.index + 1;
+  const Id128 hash = begins_behind ? first.previous_hash : hash_in_log_.value_or(Id128{});
+  if (hash != snapshot_.entry_hash) {
+    return DamageError(directory, Damage{SnapshotName(snapshot_.index), 0,
+                                         fmt::format("not a snapshot of this log: it ends with "
+                                                     "another entry {}",
+                                                     snapshot_.index)});
+  }
+  return {};
 }
 
 Error DamageError(const std::string& directory, const Damage& damage) {

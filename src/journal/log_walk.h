@@ -11,6 +11,7 @@
 
 #include "journal/chain.h"
 #include "journal/segment_format.h"
+#include "journal/snapshot_store.h"
 #include "storage/file_system.h"
 
 namespace holdfast::journal {
@@ -66,6 +67,24 @@ using EntryVisitor = std::function<void(const WalkedEntry&)>;
 // cannot be read (kIo) or has a format of the future (kUnsupported); damage is not a failure here.
 Result<LogWalk> WalkLog(storage::FileSystem& files, const std::string& directory,
                         const std::optional<Id128>& log_id, const EntryVisitor& visit);
+
+// What the first entry behind the snapshot must continue.
+ChainEnd ChainEndOf(const SnapshotHeader& snapshot);
+
+// Whether a log continues a snapshot: every entry behind the snapshot is there, and the entry that
+// the snapshot ends with is the log's own.
+class SnapshotFit {
+ public:
+  explicit SnapshotFit(const SnapshotHeader& snapshot) : snapshot_(snapshot) {}
+  // With each entry of the walk.
+  void Visit(const Entry& entry);
+  // After a walk that found no damage. kCorrupt with the reason.
+  Status Check(const std::string& directory, const LogWalk& log) const;
+
+ private:
+  SnapshotHeader snapshot_;
+  std::optional<Id128> hash_in_log_;  // of the entry at the snapshot's index
+};
 
 // kCorrupt, with file and offset.
 Error DamageError(const std::string& directory, const Damage& damage);

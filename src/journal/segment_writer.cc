@@ -146,7 +146,7 @@ Status SegmentWriter::WriteBuffer() {
   if (written.ok()) {
     end_sector_ += buffer_.size() / kSectorBytes;
   } else {
-    dirty_bytes_ = std::max<std::uint64_t>(dirty_bytes_, buffer_.size());
+    failed_ = true;
   }
   return written;
 }
@@ -172,27 +172,6 @@ Status SegmentWriter::CopyGroups(const storage::File& source, std::uint64_t end_
     }
   }
   return {};
-}
-
-Result<bool> SegmentWriter::Repair() {
-  if (dirty_bytes_ == 0) {
-    return false;
-  }
-  auto size = file_->Size();
-  if (!size.ok()) {
-    return size.error();
-  }
-  // Not beyond the end of the file: what a full disk did not take needs no zeros.
-  const std::uint64_t begin = end_sector_ * kSectorBytes;
-  const std::uint64_t end = std::min(*size, begin + dirty_bytes_);
-  if (begin < end) {
-    const std::string zeros(static_cast<std::size_t>(end - begin), '\0');
-    if (Status written = file_->WriteAt(begin, zeros); !written.ok()) {
-      return written.error();
-    }
-  }
-  dirty_bytes_ = 0;
-  return true;
 }
 
 }  // namespace holdfast::journal

@@ -27,15 +27,14 @@ class SegmentWriter {
   // Must come first. The header (its `file` is filled in here) goes out with the first write.
   void Start(SegmentHeader header);
 
-  // One write. After an error nothing of the group counts, and Repair must succeed before the next.
+  // One write. After an error nothing of the group counts, and the segment must not be written any
+  // further: what is left of the group would be mixed with the next one.
   Status WriteGroup(const std::vector<Entry>& entries, std::uint64_t synced_index);
+  bool failed() const { return failed_; }
   // Only the header, for a segment without entries.
   Status WriteHeader();
   // The header, and the groups of another file of the same segment up to `end_sector` as they are.
   Status CopyGroups(const storage::File& source, std::uint64_t end_sector);
-  // Overwrites with zeros what a failed WriteGroup left. True if there was something (then Sync is
-  // needed before the next group, lest a torn group be mixed with the leavings).
-  Result<bool> Repair();
 
   Status Sync() { return file_->Sync(); }
 
@@ -59,9 +58,9 @@ class SegmentWriter {
   storage::FileIdentity identity_;
   SegmentHeader header_;
   SectorFrame frame_;
-  std::uint64_t end_sector_ = 0;   // 0: the header is not written yet
-  std::uint64_t dirty_bytes_ = 0;  // behind end_sector_, of a write that failed
-  std::string buffer_;             // kept, so that an append allocates nothing
+  std::uint64_t end_sector_ = 0;  // 0: the header is not written yet
+  bool failed_ = false;
+  std::string buffer_;  // kept, so that an append allocates nothing
 };
 
 }  // namespace holdfast::journal

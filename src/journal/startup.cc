@@ -1,4 +1,4 @@
-#include "journal/recovery.h"
+#include "journal/startup.h"
 
 #include <optional>
 #include <utility>
@@ -71,34 +71,6 @@ Result<DirectoryIdentity> LoadOrCreate(storage::FileSystem& files, const std::st
   return CreateLog(files, directory, options);
 }
 
-// The entries after the snapshot must all be there, and must continue it.
-Status CheckSnapshot(const std::string& directory, const SnapshotHeader& snapshot,
-                     const LogWalk& log, const std::optional<Id128>& hash_at_snapshot) {
-  const std::uint64_t first = log.segments.front().header.first_index;
-  if (first > snapshot.index + 1) {
-    return DamageError(
-        directory,
-        Damage{
-            SegmentName(snapshot.index + 1), 0,
-            fmt::format("missing: the log begins with entry {}, and the newest snapshot that can "
-                        "be loaded is of entry {}",
-                        first, snapshot.index)});
-  }
-  if (log.end.last.index < snapshot.index) {
-    const WalkedSegment& tail = log.segments.back();
-    return DamageError(directory, Damage{tail.name, tail.end_sector * kSectorBytes,
-                                         fmt::format("entries {} to {} are missing: a snapshot of "
-                                                     "them exists",
-                                                     log.end.last.index + 1, snapshot.index)});
-  }
-  if (hash_at_snapshot.has_value() && *hash_at_snapshot != snapshot.entry_hash) {
-    return Corrupt(
-        fmt::format("{}: it is not a snapshot of this log: another entry {} is in the log",
-                    PathIn(directory, SnapshotName(snapshot.index)), snapshot.index));
-  }
-  return {};
-}
-
 struct CheckedLog {
   LogWalk walk;
   std::vector<std::unique_ptr<storage::File>> opened;  // one per segment
@@ -106,31 +78,16 @@ struct CheckedLog {
 
 Result<CheckedLog> CheckLog(storage::FileSystem& files, const std::string& directory,
                             const DirectoryIdentity& identity, const SnapshotHeader& snapshot) {
-  std::optional<Id128> hash_at_snapshot;
-  auto walk = WalkLog(files, directory, identity.log_id, [&](const WalkedEntry& walked) {
-    if (walked.entry.index == snapshot.index) {
-      hash_at_snapshot = EntryHash(walked.entry);
-    } else if (walked.entry.index == snapshot.index + 1) {
-      hash_at_snapshot = walked.entry.previous_hash;
-    }
-  });
+  SnapshotFit fit(snapshot);
+  auto walk = WalkLog(files, directory, identity.log_id,
+                      [&](const WalkedEntry& walked) { fit.Visit(walked.entry); });
   if (!walk.ok()) {
     return walk.error();
   }
   if (!walk->damage.empty()) {
     return DamageError(directory, walk->damage.front());
   }
-  if (walk->segments.empty()) {
-    return DamageError(directory, Damage{SegmentName(snapshot.index + 1), 0,
-                                         "missing: the directory has no segment at all"});
-  }
-  if (snapshot.index > 0) {
-    const SegmentHeader& first = walk->segments.front().header;
-    if (!hash_at_snapshot.has_value() && first.first_index == snapshot.index + 1) {
-      hash_at_snapshot = first.previous_hash;
-    }
-  }
-  if (Status fits = CheckSnapshot(directory, snapshot, *walk, hash_at_snapshot); !fits.ok()) {
+  if (Status fits = fit.Check(directory, *walk); !fits.ok()) {
     return fits.error();
   }
   CheckedLog checked{std::move(*walk), {}};
@@ -208,8 +165,8 @@ Result<SegmentWriter> ReplaceSegment(storage::FileSystem& files, const std::stri
   return done.ok() ? std::move(writer) : Result<SegmentWriter>(done.error());
 }
 
-Result<RecoveredLog> RecoverLog(storage::FileSystem& files, const std::string& directory,
-                                const SnapshotHeader& snapshot, const FileJournalOptions& options) {
+Result<OpenedLog> OpenLog(storage::FileSystem& files, const std::string& directory,
+                          const SnapshotHeader& snapshot, const FileJournalOptions& options) {
   if (Status created = files.CreateDirectory(directory); !created.ok()) {
     return created.error();
   }
@@ -247,13 +204,13 @@ Result<RecoveredLog> RecoverLog(storage::FileSystem& files, const std::string& d
     return tail.error();
   }
   last.header = tail->header();
-  RecoveredLog recovered{std::move(*lock), *identity, {}, std::move(*tail), checked->walk.end};
+  OpenedLog opened{std::move(*lock), *identity, {}, std::move(*tail), checked->walk.end};
   for (std::size_t i = 0; i < checked->walk.segments.size(); ++i) {
-    recovered.segments.push_back(
-        RecoveredSegment{std::move(checked->walk.segments[i]), std::move(checked->opened[i])});
+    opened.segments.push_back(
+        OpenedSegment{std::move(checked->walk.segments[i]), std::move(checked->opened[i])});
   }
-  recovered.segments.back().file = recovered.tail.file();
-  return recovered;
+  opened.segments.back().file = opened.tail.file();
+  return opened;
 }
 
 }  // namespace holdfast::journal

@@ -17,22 +17,22 @@
 
 namespace holdfast::journal {
 
-struct RecoveredSegment {
+struct OpenedSegment {
   WalkedSegment walked;
   std::shared_ptr<const storage::File> file;
 };
 
-struct RecoveredLog {
+struct OpenedLog {
   std::unique_ptr<storage::DirectoryLock> lock;
   DirectoryIdentity identity;
-  std::vector<RecoveredSegment> segments;  // the last one is `tail`
-  SegmentWriter tail;                      // new, synced, ready for the next group
+  std::vector<OpenedSegment> segments;  // the last one is `tail`
+  SegmentWriter tail;                   // new, synced, ready for the next group
   ChainEnd end;
 };
 
 // FileJournal::Open, but for the object.
-Result<RecoveredLog> RecoverLog(storage::FileSystem& files, const std::string& directory,
-                                const SnapshotHeader& snapshot, const FileJournalOptions& options);
+Result<OpenedLog> OpenLog(storage::FileSystem& files, const std::string& directory,
+                          const SnapshotHeader& snapshot, const FileJournalOptions& options);
 
 // A new segment `header.first_index` of `directory` with the groups of `source` (may be null: none)
 // up to `end_sector`, filled with zeros up to `segment_bytes` as far as there is space. It replaces
