@@ -3,7 +3,7 @@
 // There is no engine thread. The engine is driven by one thread at a time, under `drive_mutex_`: whichever front finds it
 // idle when it submits becomes the driver, and seals, appends, applies and answers until nothing is queued. Everybody else
 // only adds to the queue and goes on. So a single front commits inline on its own loop, with no wake-up at all, and several
-// fronts still share group commits (docs/decisions/0002-driver-instead-of-engine-thread.md). A ticker thread drives when
+// fronts still share group commits (docs/decisions/0001-driver-instead-of-engine-thread.md). A ticker thread drives when
 // nobody else does: a batch every 200 ms moves time. The shadow thread (shadow.h) makes snapshots.
 #pragma once
 
