@@ -5,6 +5,10 @@
 namespace holdfast::client {
 
 void Renewal::Succeeded(BootTime sent, const LeasePromise& promise) {
+  if (sent < newest_) {
+    return;  // a late answer to an older attempt changes no plan
+  }
+  newest_ = sent;
   ttl_ = promise.ttl;
   last_failure_.reset();
   const Duration third = std::min(promise.ttl, promise.until - sent) / 3;
@@ -19,6 +23,7 @@ void Renewal::Now(BootTime now) {
 void Renewal::Stop() {
   due_ = kNever;
   call_.reset();
+  recent_.clear();
 }
 
 std::optional<AttemptOrder> Renewal::Poll(BootTime now, BootTime limit) {
@@ -38,6 +43,12 @@ std::optional<AttemptOrder> Renewal::Poll(BootTime now, BootTime limit) {
         now);
   }
   const auto order = call_->Poll(now);
+  if (order.has_value()) {
+    if (recent_.size() == kRecent) {
+      recent_.erase(recent_.begin());
+    }
+    recent_.push_back({order->id, now});
+  }
   if (!call_->running()) {
     // Refused, or out of time by an older limit: what the service thinks of the lease is still
     // open.
@@ -53,12 +64,17 @@ BootTime Renewal::NextWake() const {
 }
 
 std::optional<ReplyTiming> Renewal::OnReply(AttemptId attempt, BootTime now) {
-  if (!call_.has_value() || !call_->Owns(attempt)) {
+  if (call_.has_value() && call_->Owns(attempt)) {
+    const ReplyTiming timing = call_->OnReply(attempt, now);
+    call_.reset();
+    return timing;
+  }
+  const auto sent = std::find_if(recent_.begin(), recent_.end(),
+                                 [&](const Sent& recent) { return recent.id == attempt; });
+  if (sent == recent_.end()) {
     return std::nullopt;
   }
-  const ReplyTiming timing = call_->OnReply(attempt, now);
-  call_.reset();
-  return timing;
+  return ReplyTiming{.first_sent = sent->at, .sent = sent->at, .received = now};
 }
 
 void Renewal::OnFailure(AttemptId attempt, const Failure& failure, BootTime now) {

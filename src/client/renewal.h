@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "client/call.h"
 
@@ -32,10 +33,19 @@ class Renewal {
   const std::optional<Error>& last_failure() const { return last_failure_; }
 
  private:
+  // An answer counts also when it is late and a newer renewal is on its way.
+  static constexpr std::size_t kRecent = 16;
+  struct Sent {
+    AttemptId id{};
+    BootTime at{};
+  };
+
   CallShared& shared_;
   Duration ttl_;
   BootTime due_ = kNever;
   std::optional<Call> call_;
+  std::vector<Sent> recent_;
+  BootTime newest_{};  // sending of the newest attempt that succeeded
   std::optional<Error> last_failure_;
 };
 
