@@ -62,7 +62,7 @@ class Workload {
 
   void Run() {
     static const std::vector<std::vector<std::size_t>> kBatches{
-        {100}, {600, 50, 1}, {3000}, {9000, 10, 10}, {504 - 64}, {1}, {12'000}, {2000, 7000}};
+        {100}, {600, 50, 1}, {30'000}, {25'000, 10, 10}, {504 - 64}, {1}, {40'000}, {2000, 27'000}};
     for (int start = 0; start < 4 && Start(); ++start) {
       for (std::size_t step = 0; step < 24; ++step) {
         if (!Append(kBatches[step % kBatches.size()])) {
@@ -278,11 +278,11 @@ TEST_F(CrashMatrixTest, TheWorkloadRollsTrimsAndTakesSnapshots) {
 
 TEST_F(CrashMatrixTest, APowerCutLosesNothingAcknowledged) {
   EXPECT_EQ(PowerCuts(kAllDropped, 1), "");
-  EXPECT_EQ(PowerCuts(kSectorsMayBeLost, 8), "");
+  EXPECT_EQ(PowerCuts(kSectorsMayBeLost, 5), "");
 }
 
 TEST_F(CrashMatrixTest, GarbageNeverPassesForEntries) {
-  EXPECT_EQ(PowerCuts(kAnythingGoes, 8), "");
+  EXPECT_EQ(PowerCuts(kAnythingGoes, 5), "");
 }
 
 TEST_F(CrashMatrixTest, AKilledProcessLosesNothingThatTheNextOneReads) {
@@ -319,7 +319,7 @@ TEST_F(CrashMatrixTest, APowerCutDuringRecoveryLosesNothingAcknowledged) {
 TEST_F(CrashMatrixTest, SeesAnAcknowledgementBeforeTheSync) {
   const PlantBug bug(Bug::kAcksBeforeSync);
   EXPECT_NE(PowerCuts(kAllDropped, 1), "");
-  EXPECT_NE(PowerCuts(kSectorsMayBeLost, 8), "");
+  EXPECT_NE(PowerCuts(kSectorsMayBeLost, 5), "");
 }
 
 TEST_F(CrashMatrixTest, SeesARecoveryThatTrustsThePageCache) {
