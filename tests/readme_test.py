@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs what README.md tells a newcomer to type under "Quick start". Usage: readme_test.py HOLDFAST
+"""Runs what README.md tells a newcomer to type. Usage: readme_test.py HOLDFAST
 
-Every fenced block tagged `sh` of that section is taken. `./dev` lines are looked up in
-`./dev help`, and `./dev demo` runs as `HOLDFAST demo`, since installing and building would repeat
-what happened before this test. The rest runs in order in one shell, with `holdfast` on the path, a
-server on a port and a data folder of this test, and these rules:
+`./dev` lines in any fenced block are looked up in `./dev help`, and `./dev demo` runs as
+`HOLDFAST demo`, since installing and building would repeat what happened before this test.
+
+The blocks tagged `sh` of the section "Quick start" run in order in one shell, with `holdfast` on
+the path, a server on a port and a data folder of this test, and these rules:
 - a line `holdfast server ...` only says where the server is: this test has started it already;
 - a command must exit with 0, or with the number that its comment names: `# exit 75`.
 """
@@ -23,11 +24,9 @@ import time
 DEADLINE_SECONDS = 60
 
 
-def quick_start(readme):
-    section = re.search(r"^## Quick start\n(.*?)(?=^## |\Z)", readme, re.M | re.S)
-    if not section:
-        sys.exit('README.md has no section "## Quick start"')
-    blocks = re.findall(r"^```sh\n(.*?)^```", section.group(1), re.M | re.S)
+def commands_in(text, tag):
+    """The lines of the fenced blocks whose tag matches, with continued lines joined."""
+    blocks = re.findall(rf"^```{tag}\n(.*?)^```$", text, re.M | re.S)
     return [line.strip() for line in "".join(blocks).replace("\\\n", " ").splitlines()
             if line.strip() and not line.startswith("#")]
 
@@ -102,11 +101,12 @@ def run_block(lines, binary, scratch):
 def main():
     binary = os.path.abspath(sys.argv[1])
     with open("README.md", encoding="utf-8") as file:
-        lines = quick_start(file.read())
-    door = [line for line in lines if line.startswith("./dev")]
-    commands = [line for line in lines if not line.startswith("./dev")]
+        readme = file.read()
+    section = re.search(r"^## Quick start\n(.*?)(?=^## |\Z)", readme, re.M | re.S)
+    door = [line for line in commands_in(readme, r"\w*") if line.startswith("./dev")]
+    commands = commands_in(section.group(1) if section else "", "sh")
     if not door or not commands:
-        sys.exit("README: the quick start must show ./dev commands and holdfast commands")
+        sys.exit("README: it must show ./dev commands, and holdfast commands under Quick start")
     check_door_commands(door, binary)
     with tempfile.TemporaryDirectory() as scratch:
         run_block(commands, binary, scratch)
