@@ -1,0 +1,465 @@
+#include "server/config.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "server/config_values.h"
+
+namespace holdfast::server {
+namespace {
+
+enum class Kind { kText, kFlag, kDuration, kBytes, kCount };
+
+// One option. `min` and `max` are in nanoseconds, bytes or pieces.
+struct Option {
+  std::string_view key;
+  std::string_view meaning;
+  Kind kind;
+  std::variant<std::string Config::*, bool Config::*, Duration Config::*, std::uint64_t Config::*>
+      field;
+  std::uint64_t min = 0;
+  std::uint64_t max = 0;
+};
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kSecond = 1'000 * kMillisecond;
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kGiB = kKiB * kKiB * kKiB;
+
+// In the order in which they are printed: options of a table (with a dot) come after all plain
+// ones.
+const std::array<Option, 20>& Options() {
+  static const std::array<Option, 20> options{{
+      {"data_dir",
+       "Folder of the journal and its snapshots; made with mode 0700 if it is not there. Required.",
+       Kind::kText, &Config::data_dir},
+      {"listen", "HOST:PORT of the gRPC listener; port 0 takes a free one.", Kind::kText,
+       &Config::listen},
+      {"insecure",
+       "Allows a listener that other machines reach to be without TLS and without identities.",
+       Kind::kFlag, &Config::insecure},
+      {"log_level", "debug, info, warning or error.", Kind::kText, &Config::log_level},
+      {"audit_log",
+       "File for one JSON line per change of ownership; empty: none. SIGHUP opens it anew.",
+       Kind::kText, &Config::audit_log},
+      {"audit_renewals",
+       "Whether successful renewals and keepalives are audited too: most lines, least news.",
+       Kind::kFlag, &Config::audit_renewals},
+      {"tick",
+       "Time passes in steps of at most this while nothing happens; leases end up to this late.",
+       Kind::kDuration, &Config::tick, 10 * kMillisecond, 500 * kMillisecond},
+      {"failover_grace",
+       "After a restart a lease lives at least this long (or its ttl), so clients can reconnect.",
+       Kind::kDuration, &Config::failover_grace, 0, 60 * kSecond},
+      {"stop_timeout", "How long a graceful stop waits for calls before it cuts them off.",
+       Kind::kDuration, &Config::stop_timeout, 0, 300 * kSecond},
+      {"segment_bytes", "Size of one journal file.", Kind::kBytes, &Config::segment_bytes,
+       64 * kKiB, kGiB},
+      {"snapshot_bytes",
+       "A snapshot is made after this much log; bounds disk use and the time of a restart.",
+       Kind::kBytes, &Config::snapshot_bytes, 1024 * kKiB, 1024 * kGiB},
+      {"batch_bytes", "Budget of one journal append; operations beyond it go into the next one.",
+       Kind::kBytes, &Config::batch_bytes, 64 * kKiB, 1024 * kKiB},
+      {"queue_max", "Operations that may wait for the journal; more are answered OVERLOADED.",
+       Kind::kCount, &Config::queue_max, 64, 10'000'000},
+      {"max_calls",
+       "Calls that may be open at once, waiting acquires, watches and streams included.",
+       Kind::kCount, &Config::max_calls, 1, 10'000'000},
+      {"max_streams", "Calls that may be open at once on one connection.", Kind::kCount,
+       &Config::max_streams, 1, 1'000'000},
+      {"tls.cert", "PEM file with the server's certificate chain; empty: no TLS.", Kind::kText,
+       &Config::tls_cert},
+      {"tls.key", "PEM file with its private key.", Kind::kText, &Config::tls_key},
+      {"tls.client_ca",
+       "PEM file with the CA of client certificates, which are then required (mutual TLS).",
+       Kind::kText, &Config::tls_client_ca},
+      {"keepalive.time", "A connection that was quiet for this long is pinged.", Kind::kDuration,
+       &Config::keepalive_time, kSecond, 3600 * kSecond},
+      {"keepalive.timeout",
+       "A ping without an answer for this long closes it; its waiters are detached.",
+       Kind::kDuration, &Config::keepalive_timeout, 100 * kMillisecond, 60 * kSecond},
+  }};
+  return options;
+}
+
+std::string FormatNumber(Kind kind, std::uint64_t value) {
+  switch (kind) {
+    case Kind::kDuration:
+      return FormatDuration(Duration(static_cast<std::int64_t>(value)));
+    case Kind::kBytes:
+      return FormatBytes(value);
+    case Kind::kText:
+    case Kind::kFlag:
+    case Kind::kCount:
+      break;
+  }
+  return std::to_string(value);
+}
+
+std::string LimitOf(const Option& option) {
+  if (option.kind == Kind::kFlag) {
+    return "true or false";
+  }
+  return FormatNumber(option.kind, option.min) + " .. " + FormatNumber(option.kind, option.max);
+}
+
+std::optional<std::uint64_t> ParseNumber(Kind kind, std::string_view text) {
+  switch (kind) {
+    case Kind::kDuration: {
+      const auto duration = ParseDuration(text);
+      return duration.has_value() ? std::optional(static_cast<std::uint64_t>(duration->count()))
+                                  : std::nullopt;
+    }
+    case Kind::kBytes:
+      return ParseBytes(text);
+    case Kind::kText:
+    case Kind::kFlag:
+    case Kind::kCount:
+      break;
+  }
+  return ParseCount(text);
+}
+
+Error BadValue(const Option& option, std::string_view text) {
+  return InvalidArgument(
+      std::string(option.key), LimitOf(option),
+      fmt::format("option {} is \"{}\", must be {}", option.key, text, LimitOf(option)));
+}
+
+Error UnknownKey(std::string_view key) {
+  const auto& options = Options();
+  const auto nearest =
+      std::min_element(options.begin(), options.end(), [&](const Option& a, const Option& b) {
+        return EditDistance(key, a.key) < EditDistance(key, b.key);
+      });
+  return InvalidArgument(std::string(key), "an option of --print-config",
+                         fmt::format("there is no option {}; did you mean {}?", key, nearest->key));
+}
+
+Status Assign(Config& config, const Option& option, std::string_view text) {
+  if (const auto* field = std::get_if<std::string Config::*>(&option.field)) {
+    config.*(*field) = text;
+    return {};
+  }
+  if (const auto* field = std::get_if<bool Config::*>(&option.field)) {
+    if (text != "true" && text != "false") {
+      return BadValue(option, text);
+    }
+    config.*(*field) = text == "true";
+    return {};
+  }
+  const auto number = ParseNumber(option.kind, text);
+  if (!number.has_value() || *number < option.min || *number > option.max) {
+    return BadValue(option, text);
+  }
+  if (const auto* field = std::get_if<Duration Config::*>(&option.field)) {
+    config.*(*field) = Duration(static_cast<std::int64_t>(*number));
+  } else if (const auto* count = std::get_if<std::uint64_t Config::*>(&option.field)) {
+    config.*(*count) = *number;
+  }
+  return {};
+}
+
+Status AssignKey(Config& config, std::string_view key, std::string_view text) {
+  const auto& options = Options();
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const Option& option) { return option.key == key; });
+  return found == options.end() ? UnknownKey(key) : Assign(config, *found, text);
+}
+
+// A scalar of the file as the text that a flag would have.
+std::optional<std::string> TextOf(const toml::node& node) {
+  if (const auto* text = node.as_string()) {
+    return text->get();
+  }
+  if (const auto* flag = node.as_boolean()) {
+    return flag->get() ? "true" : "false";
+  }
+  if (const auto* number = node.as_integer()) {
+    return std::to_string(number->get());
+  }
+  return std::nullopt;
+}
+
+Error BadIdentityKey(std::string_view key, std::string limit) {
+  return InvalidArgument(fmt::format("identity.{}", key), limit,
+                         fmt::format("identity.{} must be {}", key, limit));
+}
+
+Status ReadNamespaces(const toml::node& node, Identity& identity) {
+  const toml::array* names = node.as_array();
+  if (names == nullptr) {
+    return BadIdentityKey("namespaces", "a list of names");
+  }
+  for (const toml::node& name : *names) {
+    if (!name.is_string()) {
+      return BadIdentityKey("namespaces", "a list of names");
+    }
+    identity.namespaces.push_back(name.as_string()->get());
+  }
+  return {};
+}
+
+Status ReadIdentityField(std::string_view key, const toml::node& node, Identity& identity) {
+  if (key == "namespaces") {
+    return ReadNamespaces(node, identity);
+  }
+  const auto text = TextOf(node);
+  if (!text.has_value()) {
+    return BadIdentityKey(key, "a string");
+  }
+  if (key == "name") {
+    identity.name = *text;
+  } else if (key == "token_sha256") {
+    identity.token_sha256 = *text;
+  } else if (key == "token_file") {
+    identity.token_file = *text;
+  } else if (key == "role" && (*text == "admin" || *text == "user")) {
+    identity.role = *text == "admin" ? Role::kAdmin : Role::kUser;
+  } else if (key == "role") {
+    return BadIdentityKey(key, "admin or user");
+  } else {
+    return InvalidArgument(
+        fmt::format("identity.{}", key), "name, role, token_sha256, token_file or namespaces",
+        fmt::format(
+            "an identity has no {}; it has name, role, token_sha256, token_file, namespaces", key));
+  }
+  return {};
+}
+
+Status ReadIdentities(const toml::node& node, Config& config) {
+  const toml::array* tables = node.as_array();
+  if (tables == nullptr) {
+    return InvalidArgument("identity", "tables [[identity]]",
+                           "identity must be written as [[identity]]");
+  }
+  for (const toml::node& item : *tables) {
+    const toml::table* table = item.as_table();
+    if (table == nullptr) {
+      return InvalidArgument("identity", "tables [[identity]]",
+                             "identity must be written as [[identity]]");
+    }
+    Identity identity;
+    for (const auto& [key, value] : *table) {
+      const Status status = ReadIdentityField(key.str(), value, identity);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+    config.identities.push_back(std::move(identity));
+  }
+  return {};
+}
+
+Status ReadNode(const std::string& key, const toml::node& node, Config& config) {
+  const auto text = TextOf(node);
+  if (!text.has_value()) {
+    return InvalidArgument(key, "a string, a number or a boolean",
+                           "option " + key + " is neither of these");
+  }
+  return AssignKey(config, key, *text);
+}
+
+Status ReadTable(const toml::table& table, Config& config) {
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    Status status;
+    if (name == "identity") {
+      status = ReadIdentities(node, config);
+    } else if (const toml::table* inner = node.as_table()) {
+      for (const auto& [inner_key, inner_node] : *inner) {
+        status = ReadNode(name + "." + std::string(inner_key.str()), inner_node, config);
+        if (!status.ok()) {
+          return status;
+        }
+      }
+    } else {
+      status = ReadNode(name, node, config);
+    }
+    if (!status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+Status ReadFile(const std::string& path, Config& config) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file.good() && !file.eof()) {
+    return Error{ErrorCode::kIo, "cannot read the configuration " + path, "", ""};
+  }
+  try {
+    const Status status = ReadTable(toml::parse(text, path), config);
+    return status.ok() ? status : Status(status.error().WithContext(path));
+  } catch (const toml::parse_error& error) {
+    return InvalidArgument("config", "TOML 1.0",
+                           fmt::format("{}:{}:{}: {}", path, error.source().begin.line,
+                                       error.source().begin.column, error.description()));
+  }
+}
+
+std::string Quote(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted.append({'\\', c});
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::string ValueOf(const Config& config, const Option& option) {
+  if (const auto* field = std::get_if<std::string Config::*>(&option.field)) {
+    return Quote(config.*(*field));
+  }
+  if (const auto* field = std::get_if<bool Config::*>(&option.field)) {
+    return config.*(*field) ? "true" : "false";
+  }
+  if (const auto* field = std::get_if<Duration Config::*>(&option.field)) {
+    return Quote(FormatDuration(config.*(*field)));
+  }
+  const std::uint64_t number = config.*std::get<std::uint64_t Config::*>(option.field);
+  return option.kind == Kind::kBytes ? Quote(FormatBytes(number)) : std::to_string(number);
+}
+
+std::string PrintIdentity(const Identity& identity) {
+  std::string text = fmt::format("\n[[identity]]\nname = {}\nrole = \"{}\"\n", Quote(identity.name),
+                                 identity.role == Role::kAdmin ? "admin" : "user");
+  if (!identity.token_sha256.empty()) {
+    text += fmt::format("token_sha256 = {}\n", Quote(identity.token_sha256));
+  }
+  if (!identity.token_file.empty()) {
+    text += fmt::format("token_file = {}\n", Quote(identity.token_file));
+  }
+  std::string names;
+  for (const std::string& name : identity.namespaces) {
+    names += (names.empty() ? "" : ", ") + Quote(name);
+  }
+  return text + fmt::format("namespaces = [{}]\n", names);
+}
+
+constexpr std::string_view kIdentityHelp = R"(
+# Who may call, one table each. Without any (and without tls.client_ca) everybody is `anonymous`, which is an
+# administrator where the listener is on loopback.
+#   name          1 .. 255 characters [!-~]; for a client certificate its SAN URI or common name
+#   role          "user" or "admin" (namespaces, break, feature level)
+#   token_sha256  SHA-256 of the bearer token (printf %s TOKEN | sha256sum), or
+#   token_file    file with the token itself, 16 .. 4096 bytes; neither: by client certificate only
+#   namespaces    the only ones that it may use; empty: all
+)";
+
+}  // namespace
+
+Result<Config> LoadConfig(const std::string& path, const std::vector<std::string>& overrides) {
+  Config config;
+  if (!path.empty()) {
+    const Status status = ReadFile(path, config);
+    if (!status.ok()) {
+      return status.error();
+    }
+  }
+  for (const std::string& text : overrides) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return InvalidArgument(text, "KEY=VALUE", "\"" + text + "\" is not of the form KEY=VALUE");
+    }
+    const Status status = AssignKey(config, text.substr(0, equals), text.substr(equals + 1));
+    if (!status.ok()) {
+      return status.error();
+    }
+  }
+  const Status status = CheckConfig(config);
+  if (!status.ok()) {
+    return status.error();
+  }
+  return config;
+}
+
+Status CheckConfig(const Config& config) {
+  const std::size_t colon = config.listen.rfind(':');
+  const auto port =
+      colon == std::string::npos ? std::nullopt : ParseCount(config.listen.substr(colon + 1));
+  if (colon == 0 || !port.has_value() || *port > std::numeric_limits<std::uint16_t>::max()) {
+    return InvalidArgument("listen", "HOST:PORT",
+                           "listen is \"" + config.listen + "\", must be HOST:PORT");
+  }
+  constexpr std::array<std::string_view, 4> kLevels{"debug", "info", "warning", "error"};
+  if (std::find(kLevels.begin(), kLevels.end(), config.log_level) == kLevels.end()) {
+    return InvalidArgument(
+        "log_level", "debug, info, warning or error",
+        "log_level is \"" + config.log_level + "\", must be debug, info, warning or error");
+  }
+  if (config.tls_cert.empty() != config.tls_key.empty()) {
+    return InvalidArgument(config.tls_cert.empty() ? "tls.cert" : "tls.key",
+                           "both or none of tls.cert, tls.key",
+                           "tls.cert and tls.key come together");
+  }
+  if (!config.tls_client_ca.empty() && config.tls_cert.empty()) {
+    return InvalidArgument("tls.client_ca", "only with tls.cert and tls.key",
+                           "tls.client_ca needs tls.cert");
+  }
+  if (IsLoopback(config.listen) || config.insecure) {
+    return {};
+  }
+  if (config.tls_cert.empty()) {
+    return InvalidArgument(
+        "listen", "a loopback address, or tls.cert and tls.key, or insecure",
+        "other machines reach " + config.listen + ": set up TLS, or say insecure = true");
+  }
+  if (config.identities.empty() && config.tls_client_ca.empty()) {
+    return InvalidArgument(
+        "listen", "a loopback address, or identities, or tls.client_ca, or insecure",
+        "other machines reach " + config.listen +
+            ": set up identities or client certificates, or say insecure = true");
+  }
+  return {};
+}
+
+std::string PrintConfig(const Config& config) {
+  std::string text = "# Holdfast server: every option, with its value, meaning and range.\n";
+  std::string_view section;
+  for (const Option& option : Options()) {
+    const std::size_t dot = option.key.find('.');
+    const std::string_view table = dot == std::string_view::npos ? "" : option.key.substr(0, dot);
+    if (table != section) {
+      text += fmt::format("\n[{}]\n", table);
+      section = table;
+    }
+    const std::string range = option.kind == Kind::kText ? "" : " " + LimitOf(option) + ".";
+    text += fmt::format("# {}{}\n{} = {}\n", option.meaning, range,
+                        dot == std::string_view::npos ? option.key : option.key.substr(dot + 1),
+                        ValueOf(config, option));
+  }
+  text += kIdentityHelp;
+  for (const Identity& identity : config.identities) {
+    text += PrintIdentity(identity);
+  }
+  return text;
+}
+
+log::Level LogLevelOf(const Config& config) {
+  if (config.log_level == "debug") {
+    return log::Level::kDebug;
+  }
+  if (config.log_level == "warning") {
+    return log::Level::kWarning;
+  }
+  return config.log_level == "error" ? log::Level::kError : log::Level::kInfo;
+}
+
+}  // namespace holdfast::server

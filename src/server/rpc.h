@@ -1,0 +1,25 @@
+// The pieces that touch gRPC and that all calls share.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "server/auth.h"
+#include "server/loop.h"
+
+namespace grpc {
+class ServerContext;
+class Status;
+}  // namespace grpc
+
+namespace holdfast::server {
+
+// With a Problem in the details.
+grpc::Status RpcStatusOf(const Error& error);
+
+// Admits a call that has just arrived and finds out whose it is. `Loop::Leave` must follow unless
+// this fails; a failed authentication is audited.
+Result<std::shared_ptr<const Caller>> Welcome(Loop& loop, const grpc::ServerContext& context,
+                                              const char* verb);
+
+}  // namespace holdfast::server

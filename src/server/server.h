@@ -1,0 +1,67 @@
+// A whole server in one object: disk, engine, audit log and gRPC front, wired from a Config.
+// `holdfast server` is RunServer.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/clock.h"
+#include "engine/runner.h"
+#include "server/audit.h"
+#include "server/auth.h"
+#include "server/config.h"
+#include "server/grpc_front.h"
+#include "storage/file_system.h"
+
+namespace holdfast::server {
+
+// Methods are thread-safe, except that Stop is for one thread at a time.
+class Server {
+ public:
+  // Recovers the data directory and listens. Errors: kInvalidArgument of the configuration, those
+  // of Runner::Start, kUnavailable when it cannot listen.
+  static Result<std::unique_ptr<Server>> Start(const Config& config);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // HOST:PORT with the real port.
+  const std::string& address() const { return address_; }
+  engine::Runner& runner() { return *runner_; }
+  FrontCounters counters() const { return front_->counters(); }
+
+  // Takes nothing new, finishes what is queued, answers those that wait with UNAVAILABLE, and
+  // closes the journal. Takes at most about stop_timeout. Idempotent.
+  void Stop();
+  // Opens the audit log anew, after a rotation.
+  void Reopen();
+
+ private:
+  explicit Server(const Config& config) : config_(config) {}
+  Status Open();
+  Status OpenFront();
+
+  const Config config_;
+  engine::SystemClock clock_;
+  std::unique_ptr<storage::FileSystem> files_;
+  std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<AuditLog> audit_;  // null without one
+  std::unique_ptr<engine::Runner> runner_;
+  std::unique_ptr<GrpcFront> front_;
+  std::string address_;
+  bool stopped_ = false;
+};
+
+// Blocks SIGTERM, SIGINT and SIGHUP in the calling thread and those that it starts: before the
+// first thread.
+void BlockSignals();
+
+// Waits in the calling thread: SIGHUP reopens the audit log, SIGTERM and SIGINT stop the server,
+// and then this returns. BlockSignals must have come first.
+void RunUntilSignal(Server& server);
+
+// BlockSignals, Start, a log line when ready, RunUntilSignal.
+Status RunServer(const Config& config);
+
+}  // namespace holdfast::server
