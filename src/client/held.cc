@@ -12,9 +12,19 @@ namespace {
 void StartFlow(const std::shared_ptr<HeldLock::Impl>& impl, const LockGoal& goal,
                const FlowOptions& options, std::shared_ptr<Session> session) {
   Runner& runner = impl->runner;
-  auto flow = std::make_shared<LockFlow>(
-      runner.shared(), goal, options, std::move(session),
-      [impl](const LockUpdate& update) { impl->published.Publish(update); }, runner.Now());
+  const auto on_update = [impl](const LockUpdate& update) {
+    impl->published.Publish(update);
+    if (IsFinal(update.state)) {
+      // It may have ended with its session, and then nobody else looks after it.
+      impl->runner.Post([impl] {
+        if (const auto ended = impl->flow.lock()) {
+          impl->runner.Touch(*ended);
+        }
+      });
+    }
+  };
+  auto flow = std::make_shared<LockFlow>(runner.shared(), goal, options, std::move(session),
+                                         on_update, runner.Now());
   impl->flow = flow;
   impl->published.Publish(flow->current());
   runner.Add(std::move(flow));
@@ -107,7 +117,8 @@ std::unique_ptr<HeldLock> LiveSession::Hold(const LockGoal& goal, LockCallback o
   auto lock = std::make_shared<HeldLock::Impl>(impl_->runner, std::move(on_update));
   impl_->runner.Post([impl = impl_, lock, goal] {
     const std::shared_ptr<Session> session = impl->session.lock();
-    if (session == nullptr || session->current().session_id.empty()) {
+    if (session == nullptr || (session->current().state != SessionState::kSafe &&
+                               session->current().state != SessionState::kJeopardy)) {
       LockUpdate update;
       update.state = LockState::kNotAcquired;
       update.resource = goal.acquire.resource;

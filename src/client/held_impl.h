@@ -23,7 +23,8 @@ class Published {
   explicit Published(std::function<void(const Update&)> callback)
       : callback_(std::move(callback)) {}
 
-  // Background thread. The callback runs only when the state changes.
+  // Background thread. The callback runs only when the state changes, and before those who wait for
+  // that state go on.
   void Publish(const Update& update) {
     bool changed = false;
     {
@@ -32,11 +33,20 @@ class Published {
       current_ = update;
       published_ = true;
     }
-    changed_.notify_all();
-    const std::lock_guard lock(callback_mutex_);
-    if (changed && callback_) {
-      callback_(update);
+    if (!changed) {
+      return;
     }
+    {
+      const std::lock_guard lock(callback_mutex_);
+      if (callback_) {
+        callback_(update);
+      }
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      announced_ = update.state;
+    }
+    changed_.notify_all();
   }
   // Waits for a callback that is running; none starts afterwards.
   void StopCallbacks() {
@@ -51,7 +61,7 @@ class Published {
   template <typename Predicate>
   Update WaitFor(Predicate predicate) const {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return predicate(current_.state); });
+    changed_.wait(lock, [&] { return predicate(announced_); });
     return current_;
   }
 
@@ -60,6 +70,7 @@ class Published {
   mutable std::condition_variable changed_;
   // Guarded by mutex_.
   Update current_;
+  State announced_{};
   bool published_ = false;
 
   std::mutex callback_mutex_;  // held while a callback runs
