@@ -32,7 +32,6 @@ ARROWS = {
     "check": {"base", "core"},
     "agent": {"base", "client", "bucket"},
     "sim": BELOW_ENGINE | {"engine", "client", "check"},
-    "bench": {"base", "proto", "client"},
 }
 ARROWS["cli"] = set(ARROWS) - {"orders", "sim"}
 
@@ -209,13 +208,13 @@ class Checker:
                 for name in re.findall(r"[\w./+-]+\.(?:cc|proto)\b", text):
                     built.add(os.path.normpath(os.path.join(os.path.dirname(path), name)))
                     protos |= {name} if name.endswith(".proto") else set()
-        included = {t for p, targets in self.includes.items() for _, t in targets
-                    if p not in (f"src/{t}", t)}
+        included = {f"{root}{t}" for p, targets in self.includes.items() for _, t in targets
+                    for root in ("src/", "", os.path.dirname(p) + "/") if p != f"{root}{t}"}
         for path in self.texts:
             proto = any(path.endswith("/" + name) for name in protos)
             if path.endswith((".cc", ".proto")) and path not in built and not proto:
                 self.report(path, 1, "in no CMakeLists.txt: dead file")
-            elif path.endswith(".h") and not {path, path.removeprefix("src/")} & included:
+            elif path.endswith(".h") and path not in included:
                 self.report(path, 1, "included by nobody: dead file")
 
     def check_markdown(self, path, text):
