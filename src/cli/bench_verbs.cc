@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/locks_bench.h"
+#include "bench/peers_bench.h"
+#include "cli/program_path.h"
+#include "cli/verbs.h"
+
+namespace holdfast::cli {
+namespace {
+
+constexpr const char* kChapter = "Service";
+
+// What is too large for any option of the benches stays so.
+int IntOr(const std::optional<std::uint64_t>& number, int fallback) {
+  return number.has_value() ? static_cast<int>(std::min<std::uint64_t>(*number, INT32_MAX))
+                            : fallback;
+}
+
+template <typename Report>
+int Finish(const Invocation& invocation, const Result<Report>& report, const std::string& file) {
+  if (!report.ok()) {
+    PrintError(invocation.format, report.error());
+    return ExitCodeOf(report.error());
+  }
+  const std::string json = ToJson(*report);
+  PrintRaw(invocation.format == Format::kJson ? json : ToText(*report));
+  if (file.empty()) {
+    return kDone;
+  }
+  const Status written = WriteFile(file, json);
+  if (!written.ok()) {
+    PrintError(invocation.format, written.error());
+    return ExitCodeOf(written.error());
+  }
+  return kDone;
+}
+
+struct LocksOptions {
+  bench::LocksBenchOptions bench;
+  std::optional<std::string> mode;
+  std::optional<std::string> choice;
+  std::optional<std::string> request_ids;
+  std::optional<std::uint64_t> concurrency;
+  std::optional<std::uint64_t> resources;
+  std::optional<std::uint64_t> renewals;
+  std::optional<std::uint64_t> holds;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> server_pid;
+  std::optional<double> rate;
+  std::optional<Duration> warm_up;
+  std::optional<Duration> duration;
+  std::optional<Duration> ttl;
+  std::optional<Duration> wait;
+  std::string prefix;
+  std::string json;
+  bool quiet = false;
+};
+
+bench::LocksBenchOptions BenchOf(const Connection& connection, const LocksOptions& options) {
+  bench::LocksBenchOptions bench;
+  bench.endpoints = connection.endpoints;
+  bench.name_space = connection.name_space;
+  if (options.mode.has_value()) {
+    bench.mode = *options.mode == "unary"    ? bench::LoadMode::kUnary
+                 : *options.mode == "shared" ? bench::LoadMode::kShared
+                                             : bench::LoadMode::kStream;
+  }
+  if (options.choice.has_value()) {
+    bench.choice = *options.choice == "random"        ? bench::ResourceChoice::kRandom
+                   : *options.choice == "round-robin" ? bench::ResourceChoice::kRoundRobin
+                                                      : bench::ResourceChoice::kOwn;
+  }
+  if (options.request_ids.has_value()) {
+    bench.request_ids = *options.request_ids == "none"         ? bench::RequestIds::kNone
+                        : *options.request_ids == "remembered" ? bench::RequestIds::kRemembered
+                                                               : bench::RequestIds::kWatermark;
+  }
+  bench.concurrency = IntOr(options.concurrency, bench.concurrency);
+  bench.renewals = IntOr(options.renewals, bench.renewals);
+  bench.holds = IntOr(options.holds, bench.holds);
+  bench.server_pid = IntOr(options.server_pid, bench.server_pid);
+  bench.resources = options.resources.value_or(bench.resources);
+  bench.seed = options.seed.value_or(bench.seed);
+  bench.rate = options.rate.value_or(bench.rate);
+  bench.warm_up = options.warm_up.value_or(bench.warm_up);
+  bench.duration = options.duration.value_or(bench.duration);
+  bench.ttl = options.ttl.value_or(bench.ttl);
+  bench.wait = options.wait.value_or(bench.wait);
+  bench.prefix = options.prefix.empty() ? bench.prefix : options.prefix;
+  bench.progress = options.quiet ? nullptr : stderr;
+  return bench;
+}
+
+int RunLocks(const Invocation& invocation, const LocksOptions& options) {
+  const Connection& connection = invocation.connection;
+  if (connection.tls || !connection.ca.empty() || !connection.token_file.empty()) {
+    const Error error = InvalidArgument("tls", "a server without TLS and identities",
+                                        "the bench speaks neither TLS nor bearer tokens");
+    PrintError(invocation.format, error);
+    return ExitCodeOf(error);
+  }
+  return Finish(invocation, bench::RunLocksBench(BenchOf(connection, options)), options.json);
+}
+
+void AddLocksBench(CommandLine& line) {
+  auto options = std::make_shared<LocksOptions>();
+  line.OnService("bench locks", "",
+                 "Load a running server with acquire + release pairs and report pairs per second "
+                 "and latencies (p50, p95, p99, p99.9). Closed loop unless --rate is given.")
+      .Choice("--mode", options->mode, {"stream", "unary", "shared"},
+              "N connections with one operation outstanding each, over streams or unary calls, or "
+              "one stream with N outstanding (stream)")
+      .Number("--concurrency", options->concurrency, "N (64)")
+      .Time("--warm-up", options->warm_up, "Not measured (2s)")
+      .Time("--duration", options->duration, "Measured (10s)")
+      .Decimal("--rate", options->rate, "Open loop at this many pairs per second")
+      .Number("--resources", options->resources, "How many (one for each of the N)")
+      .Choice("--choice", options->choice, {"own", "round-robin", "random"},
+              "Which resource comes next (own: nothing is contended)")
+      .Text("--prefix", options->prefix, "Resources are named PREFIX/NUMBER (bench)")
+      .Time("--ttl", options->ttl, "Of each lease (30s)")
+      .Time("--wait", options->wait, "Of each acquire (0s)")
+      .Number("--renewals", options->renewals, "Of each lease before its release (0)")
+      .Choice("--request-ids", options->request_ids, {"watermark", "remembered", "none"},
+              "Acknowledged as the client library does, remembered for the namespace's memory, or "
+              "none (watermark)")
+      .Number("--holds", options->holds, "Further leases held and renewed over the run (0)")
+      .Number("--seed", options->seed, "Of --choice random (1)")
+      .Number("--server-pid", options->server_pid, "Report the CPU of this local server too")
+      .Text("--json", options->json, "Write the report to this file as JSON")
+      .Flag("--quiet", options->quiet, "No progress on standard error")
+      .Example("holdfast bench locks --mode shared --duration 30s --json locks.json")
+      .Exits({})
+      .Run([options](const Invocation& invocation) { return RunLocks(invocation, *options); });
+}
+
+struct PeersOptions {
+  bench::PeersBenchOptions bench;
+  std::vector<std::uint64_t> concurrency;
+  std::optional<std::uint64_t> shared;
+  std::optional<std::uint64_t> repetitions;
+  std::optional<Duration> warm_up;
+  std::optional<Duration> duration;
+  std::string json;
+  bool no_unary = false;
+  bool quiet = false;
+};
+
+int RunPeers(const Invocation& invocation, const PeersOptions& options) {
+  bench::PeersBenchOptions bench = options.bench;
+  if (!options.concurrency.empty()) {
+    bench.concurrency.clear();
+  }
+  for (const std::uint64_t connections : options.concurrency) {
+    bench.concurrency.push_back(IntOr(connections, 0));
+  }
+  bench.shared = IntOr(options.shared, bench.shared);
+  bench.repetitions = IntOr(options.repetitions, bench.repetitions);
+  bench.warm_up = options.warm_up.value_or(bench.warm_up);
+  bench.duration = options.duration.value_or(bench.duration);
+  bench.unary = !options.no_unary;
+  bench.holdfast = ProgramPath();
+  bench.progress = options.quiet ? nullptr : stderr;
+  return Finish(invocation, bench::RunPeersBench(bench), options.json);
+}
+
+void AddPeersBench(CommandLine& line) {
+  auto options = std::make_shared<PeersOptions>();
+  line.Local("bench peers", "",
+             "Measure Holdfast, Redis 7 with appendfsync always and single-node etcd (v3lock) in "
+             "one run on this machine, every reply after an fsync. Each server is started afresh "
+             "on loopback. Only the ratios mean something elsewhere.")
+      .Numbers("--concurrency", options->concurrency,
+               "Connections with one operation outstanding each (1,16,64,256)")
+      .Number("--shared", options->shared,
+              "One connection with this many outstanding; 0: leave out (64)")
+      .Flag("--no-unary", options->no_unary, "Leave out Holdfast's unary calls")
+      .Number("--repetitions", options->repetitions, "Of the whole set (3)")
+      .Time("--warm-up", options->warm_up, "Of each measurement (1s)")
+      .Time("--duration", options->duration, "Of each measurement (3s)")
+      .Text("--redis", options->bench.redis, "Program; '' leaves it out (redis-server)")
+      .Text("--etcd", options->bench.etcd, "Program; '' leaves it out (etcd)")
+      .Text("--work-dir", options->bench.work_dir, "Where servers keep data: a disk (.)")
+      .Text("--json", options->json, "Write the report to this file as JSON")
+      .Flag("--quiet", options->quiet, "No progress on standard error")
+      .Example("holdfast bench peers --repetitions 5 --json peers.json")
+      .Exits({})
+      .Run([options](const Invocation& invocation) { return RunPeers(invocation, *options); });
+}
+
+}  // namespace
+
+void AddBenchVerbs(CommandLine& line) {
+  line.DescribeGroup("bench", kChapter, "Measure.");
+  AddLocksBench(line);
+  AddPeersBench(line);
+}
+
+}  // namespace holdfast::cli
