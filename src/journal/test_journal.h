@@ -51,7 +51,7 @@ class EntrySource {
 };
 
 inline constexpr char kTestDirectory[] = "data";
-inline constexpr std::uint64_t kTestSegmentBytes = 64 * 1024;
+inline constexpr std::uint64_t kTestSegmentBytes = std::uint64_t{64} * 1024;
 
 inline FileJournalOptions SmallSegments() {
   FileJournalOptions options;

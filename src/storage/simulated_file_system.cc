@@ -74,6 +74,20 @@ void PutGarbled(std::string& platter, std::uint64_t offset, std::string_view byt
   });
 }
 
+void PutWithFate(std::string& platter, std::uint64_t offset, std::string_view bytes, Fate fate,
+                 Random& random) {
+  switch (fate) {
+    case Fate::kKept:
+      return Put(platter, offset, bytes);
+    case Fate::kTorn:
+      return PutTorn(platter, offset, bytes, random);
+    case Fate::kGarbled:
+      return PutGarbled(platter, offset, bytes, random);
+    case Fate::kDropped:
+      return;
+  }
+}
+
 struct SplitPath {
   std::string directory;
   std::string name;
@@ -222,15 +236,17 @@ std::uint64_t SimulatedFileSystem::NewInode() {
   return inode;
 }
 
+void SimulatedFileSystem::Apply(const NameChange& change, Names& names) {
+  names.erase(change.removed);
+  if (change.inode != 0) {
+    names[change.added] = change.inode;
+  }
+}
+
 void SimulatedFileSystem::Change(const std::string& directory, NameChange change) {
   Directory& found = directories_.at(directory);
   change.order = next_order_++;
-  if (!change.removed.empty()) {
-    found.cache.erase(change.removed);
-  }
-  if (change.inode != 0) {
-    found.cache[change.added] = change.inode;
-  }
+  Apply(change, found.cache);
   found.unsynced.push_back(std::move(change));
 }
 
@@ -425,31 +441,20 @@ void SimulatedFileSystem::CrashPower(std::uint64_t seed,
   fail_next_sync_ = false;
   Random random(seed);
   std::map<std::uint64_t, std::function<void()>> by_order;
-  for (auto& [number, file] : inodes_) {
+  for (auto& [inode, file] : inodes_) {
     for (const Write& write : file.unsynced) {
-      by_order[write.order] = [this, &decide, &random, number = number, &file = file, &write] {
-        const Unsynced what{PathOf(number), false, write.offset, write.bytes.size()};
-        switch (decide(what)) {
-          case Fate::kKept:
-            return Put(file.platter, write.offset, write.bytes);
-          case Fate::kTorn:
-            return PutTorn(file.platter, write.offset, write.bytes, random);
-          case Fate::kGarbled:
-            return PutGarbled(file.platter, write.offset, write.bytes, random);
-          case Fate::kDropped:
-            return;
-        }
+      by_order[write.order] = [&decide, &random, path = PathOf(inode), &platter = file.platter,
+                               &write] {
+        const Unsynced what{path, false, write.offset, write.bytes.size()};
+        PutWithFate(platter, write.offset, write.bytes, decide(what), random);
       };
     }
   }
   for (auto& [path, directory] : directories_) {
     for (const NameChange& change : directory.unsynced) {
-      by_order[change.order] = [&decide, &path = path, &directory = directory, &change] {
+      by_order[change.order] = [&decide, &path = path, &names = directory.platter, &change] {
         if (decide(Unsynced{path, true, 0, 0}) == Fate::kKept) {
-          directory.platter.erase(change.removed);
-          if (change.inode != 0) {
-            directory.platter[change.added] = change.inode;
-          }
+          Apply(change, names);
         }
       };
     }
@@ -457,7 +462,7 @@ void SimulatedFileSystem::CrashPower(std::uint64_t seed,
   for (const auto& [order, settle] : by_order) {
     settle();
   }
-  for (auto& [number, file] : inodes_) {
+  for (auto& [inode, file] : inodes_) {
     file.unsynced.clear();
     file.cache = file.platter;
   }

@@ -50,6 +50,7 @@ struct FateOdds {
 class SimulatedFileSystem final : public FileSystem {
  public:
   SimulatedFileSystem() = default;
+  ~SimulatedFileSystem() override = default;
   // The same disk in the same state, with nothing open and nothing locked.
   SimulatedFileSystem(const SimulatedFileSystem& other);
   SimulatedFileSystem& operator=(const SimulatedFileSystem&) = delete;
@@ -112,7 +113,7 @@ class SimulatedFileSystem final : public FileSystem {
     std::int64_t birth_time_ns = 0;
   };
   using Names = std::map<std::string, std::uint64_t>;  // name -> inode number
-  // One atomic change of a directory: takes `removed` away (if not empty), then sets `added`.
+  // One atomic change of a directory: takes `removed` away, then sets `added` (if inode is not 0).
   struct NameChange {
     std::string removed;
     std::string added;
@@ -134,6 +135,7 @@ class SimulatedFileSystem final : public FileSystem {
   // The inode that `path` names in the page cache; 0 if there is none.
   std::uint64_t Find(const std::string& path);
   Inode& Existing(const std::string& path);
+  static void Apply(const NameChange& change, Names& names);
   void Change(const std::string& directory, NameChange change);
   std::uint64_t NewInode();
   std::string PathOf(std::uint64_t inode) const;

@@ -258,8 +258,8 @@ class CrashMatrixTest : public ::testing::Test {
     log::SetLevel(log::Level::kError);
     // Thousands of disks are copied and thrown away: giving their memory back to the kernel each
     // time would take most of the time.
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);  // NOLINT(concurrency-mt-unsafe)
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);  // NOLINT(concurrency-mt-unsafe)
   }
   ~CrashMatrixTest() override { log::SetLevel(log::Level::kInfo); }
 };
