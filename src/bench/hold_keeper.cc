@@ -75,7 +75,11 @@ void HoldKeeper::FillOperation(std::uint64_t tag, v1::Operation& operation) {
 
 void HoldKeeper::OnResult(const v1::OperationResult& result, LoadTime now) {
   const std::uint64_t number = result.tag();
-  Held& hold = holds_.at(number);
+  if (number >= holds_.size() || !holds_[number].in_flight) {
+    fatal_ = Error{ErrorCode::kInternal, "the server answered what was not asked", {}, {}};
+    return;
+  }
+  Held& hold = holds_[number];
   hold.in_flight = false;
   --outstanding_;
   if (result.has_acquire()) {

@@ -16,7 +16,7 @@ const char* ChoiceName(ResourceChoice choice) {
     case ResourceChoice::kOwn:
       return "own";
     case ResourceChoice::kRoundRobin:
-      return "round_robin";
+      return "round-robin";
     case ResourceChoice::kRandom:
       return "random";
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "bench/grpc_status.h"
 #include "bench/requests.h"
 #include "holdfast/v1/stream.pb.h"
@@ -143,8 +142,11 @@ void PairRunner::FillOperation(std::uint64_t tag, v1::Operation& operation) {
 }
 
 void PairRunner::OnResult(const v1::OperationResult& result, LoadTime now) {
-  Worker& worker = workers_.at(result.tag());
-  HF_CHECK(worker.state == State::kInFlight, "a result for an operation that was not sent");
+  if (result.tag() >= workers_.size() || workers_[result.tag()].state != State::kInFlight) {
+    fatal_ = Error{ErrorCode::kInternal, "the server answered what was not asked", {}, {}};
+    return;
+  }
+  Worker& worker = workers_[result.tag()];
   if (result.has_problem()) {
     OnProblem(worker, result.problem(), now);
   } else if (worker.verb == Verb::kAcquire && result.has_acquire()) {
