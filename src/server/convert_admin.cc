@@ -84,12 +84,22 @@ void WriteNamespace(const std::string& name, core::NamespaceResult result,
   }
 }
 
+// The API calls the name of a namespace `name` where it is the subject.
+Result<EngineRequest> Named(Result<EngineRequest>&& read) {
+  if (read.ok() || read.error().field != "namespace") {
+    return std::move(read);
+  }
+  Error error = read.error();
+  error.field = "name";
+  return error;
+}
+
 Result<EngineRequest> ReadChange(core::NamespaceVerb verb, const v1::SetNamespaceRequest& request,
                                  const std::string& principal) {
   FieldReader reader;
   core::ChangeNamespace change{.verb = verb, .name = request.name(), .patch = {}};
   change.patch = ReadPolicy(reader, request.policy());
-  return reader.Finish(core::Command{principal, "", std::move(change)});
+  return Named(reader.Finish(core::Command{principal, "", std::move(change)}));
 }
 
 Result<EngineRequest> ReadCreate(v1::SetNamespaceRequest& request, const std::string& principal) {
@@ -103,7 +113,7 @@ Result<EngineRequest> ReadSet(v1::SetNamespaceRequest& request, const std::strin
 Result<EngineRequest> ReadDelete(v1::GetNamespaceRequest& request, const std::string& principal) {
   core::ChangeNamespace change{
       .verb = core::NamespaceVerb::kDelete, .name = request.name(), .patch = {}};
-  return FieldReader().Finish(core::Command{principal, "", std::move(change)});
+  return Named(FieldReader().Finish(core::Command{principal, "", std::move(change)}));
 }
 
 template <typename Request>
@@ -121,7 +131,7 @@ Status WriteChange(const Request& request, engine::Reply& reply, v1::NamespaceRe
 }
 
 Result<EngineRequest> ReadGet(v1::GetNamespaceRequest& request, const std::string& /*principal*/) {
-  return FieldReader().Finish(core::Query(core::GetNamespace{request.name()}));
+  return Named(FieldReader().Finish(core::Query(core::GetNamespace{request.name()})));
 }
 
 Status WriteGet(const v1::GetNamespaceRequest& request, engine::Reply& reply,
