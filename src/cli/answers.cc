@@ -98,7 +98,9 @@ Object ReleaseAnswer(const client::ReleaseResult& result, const std::string& lea
   Object answer = {{"released", result.released},
                    {"resource", result.resource},
                    {"lease_fp", Fingerprint(lease_id)}};
-  AppendCause(answer, result.cause);
+  if (!result.released) {
+    AppendCause(answer, result.cause);
+  }
   return answer;
 }
 

@@ -24,6 +24,63 @@ constexpr const char* kRootFooter =
     "  holdfast acquire orders/7 --ttl 30s -o json       take a lock\n"
     "`holdfast VERB --help` explains each verb; docs/CLI.md has the schema of `-o json`.";
 
+constexpr std::size_t kHelpWidth = 88;
+constexpr std::size_t kHelpColumn = 32;
+
+// Breaks lines between words; every line but the first is indented.
+std::string Wrapped(const std::string& text, std::size_t indent, std::size_t begin) {
+  std::string wrapped;
+  std::size_t column = begin;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (column > indent && column + (end - at) > kHelpWidth) {
+      wrapped += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (at > 0) {
+      wrapped += " ";
+      ++column;
+    }
+    wrapped += text.substr(at, end - at);
+    column += end - at;
+    at = end + 1;
+  }
+  return wrapped;
+}
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat() { column_width(kHelpColumn); }
+
+  std::string make_description(const CLI::App* app) const override {
+    return Wrapped(app->get_description(), 0, 0) + "\n\n";
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    for (const CLI::App* parent = app->get_parent(); parent != nullptr;
+         parent = parent->get_parent()) {
+      name = parent->get_name() + " " + name;
+    }
+    return CLI::Formatter::make_usage(app, name);
+  }
+  // In a list of verbs the first sentence is enough.
+  std::string make_subcommand(const CLI::App* app) const override {
+    const std::string purpose = app->get_description();
+    const std::size_t end = purpose.find_first_of(".;:");
+    return Row("  " + app->get_name(), purpose.substr(0, end));
+  }
+  std::string make_option(const CLI::Option* option, bool positional) const override {
+    return Row("  " + make_option_name(option, positional) + make_option_opts(option),
+               make_option_desc(option));
+  }
+
+ private:
+  static std::string Row(const std::string& left, const std::string& right) {
+    const bool fits = left.size() + 2 <= kHelpColumn;
+    const std::string start = fits ? left + std::string(kHelpColumn - left.size(), ' ')
+                                   : left + "\n" + std::string(kHelpColumn, ' ');
+    return start + Wrapped(right, kHelpColumn, kHelpColumn) + "\n";
+  }
+};
+
 // An option's value cannot be used. Thrown through CLI11, which knows only its own errors.
 struct BadValue {
   Error error;
@@ -71,11 +128,12 @@ T ReadNumber(const std::string& names, const std::string& text, const char* limi
 
 void AddConnection(CLI::App& app, Connection& connection) {
   const auto add = [&](CLI::Option* option) { option->group("Service"); };
-  add(app.add_option("--endpoints", connection.endpoints, "Servers to try, in this order")
+  add(app.add_option("--endpoints", connection.endpoints,
+                     "Servers to try, in this order (127.0.0.1:7420)")
           ->delimiter(',')
           ->envname("HOLDFAST_ENDPOINTS")
           ->type_name("HOST:PORT,...")
-          ->capture_default_str());
+          ->allow_extra_args(false));
   add(app.add_option("-n,--namespace", connection.name_space, "Namespace (default: default)")
           ->envname("HOLDFAST_NAMESPACE")
           ->type_name("NS"));
@@ -245,7 +303,7 @@ CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kPurpose, "holdfas
   root_->footer(kRootFooter);
   root_->set_help_flag("-h,--help", "Explain and exit");
   root_->set_version_flag("--version", HOLDFAST_VERSION);
-  root_->get_formatter()->column_width(34);
+  root_->formatter(std::make_shared<HelpFormat>());
 }
 
 CommandLine::~CommandLine() = default;
@@ -258,7 +316,8 @@ CLI::App& CommandLine::Make(const std::string& path, const char* chapter, const 
   }
   CLI::App* made =
       app->add_subcommand(path.substr(space == std::string::npos ? 0 : space + 1), purpose);
-  made->group(chapter);
+  made->group(space == std::string::npos ? chapter : "Verbs");
+  made->footer("");
   made->set_help_flag("-h,--help", "Explain this and exit");
   return *made;
 }

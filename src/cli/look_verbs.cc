@@ -70,8 +70,8 @@ int List(const Invocation& invocation, const ListOptions& options) {
 void AddList(CommandLine& line) {
   auto options = std::make_shared<ListOptions>();
   line.OnService("list", kChapter,
-                 "List the resources that are held, waited for, in lock-delay, or remembered with "
-                 "a history, in order of their names.")
+                 "List the resources that are held, waited for, or in lock-delay, in the order of "
+                 "their names.")
       .Text("PREFIX", options->prefix, "Only those that begin with this")
       .Number("--limit", options->limit, "At most this many; 0: all (1000)")
       .Example("holdfast list orders/")
