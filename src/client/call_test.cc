@@ -82,7 +82,7 @@ TEST_F(CallTest, EveryEndpointGetsOneQuickTryThenPausesGrowAndJitter) {
   }
   EXPECT_EQ(endpoints, (std::vector<std::size_t>{0, 1, 2, 0, 1, 2, 0}));
   const Duration most[] = {{}, {}, Millis(100), Millis(200), Millis(400), Millis(400), Millis(400)};
-  for (int i = 0; i < 7; ++i) {
+  for (std::size_t i = 0; i < 7; ++i) {
     EXPECT_LE(pauses[i], most[i]) << i;
     EXPECT_GE(pauses[i], most[i] / 2) << i;
   }

@@ -297,7 +297,8 @@ Result<BreakResult> Client::Break(const BreakRequest& request) {
 }
 
 Status Client::Watch(const WatchRequest& request,
-                     const std::function<bool(const WatchItem&)>& on_item, std::stop_token stop) {
+                     const std::function<bool(const WatchItem&)>& on_item,
+                     const std::stop_token& stop) {
   WatchCursor cursor(request.after_index);
   const auto make = [&] {
     WatchRequest resumed = request;
@@ -368,9 +369,9 @@ Result<LeaderInfo> Client::Leader(const std::string& resource, const std::string
 
 Status Client::Observe(const std::string& resource, const std::string& namespace_name,
                        const std::function<bool(const LeaderInfo&)>& on_leader,
-                       std::stop_token stop) {
+                       const std::stop_token& stop) {
   LeaderObserver observer;
-  const RawRequest request = EncodeObserve(impl_->NamespaceOr(namespace_name), resource);
+  RawRequest request = EncodeObserve(impl_->NamespaceOr(namespace_name), resource);
   const auto on_message = [&](const std::string& body) -> Result<bool> {
     const Result<LeaderInfo> leader = DecodeLeader(body);
     if (!leader.ok()) {
@@ -378,7 +379,7 @@ Status Client::Observe(const std::string& resource, const std::string& namespace
     }
     return !observer.Accept(*leader) || on_leader(*leader);
   };
-  return impl_->Stream([&] { return request; }, on_message, stop);
+  return impl_->Stream([&]() -> RawRequest { return request; }, on_message, stop);
 }
 
 Result<NamespaceResult> Client::CreateNamespace(const std::string& name, const Policy& policy) {

@@ -69,7 +69,7 @@ class Client {
   // is requested or an error is final. A broken stream is resumed after the last index that was
   // seen.
   Status Watch(const WatchRequest& request, const std::function<bool(const WatchItem&)>& on_item,
-               std::stop_token stop = {});
+               const std::stop_token& stop = {});
 
   // Acquires (or campaigns), then renews in the background until released or lost; see held.h.
   std::unique_ptr<HeldLock> Hold(const LockGoal& goal, LockCallback on_update = {});
@@ -93,7 +93,7 @@ class Client {
   // its value changed.
   Status Observe(const std::string& resource, const std::string& namespace_name,
                  const std::function<bool(const LeaderInfo&)>& on_leader,
-                 std::stop_token stop = {});
+                 const std::stop_token& stop = {});
 
   // --- administration ---
   Result<NamespaceResult> CreateNamespace(const std::string& name, const Policy& policy);

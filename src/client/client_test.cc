@@ -474,7 +474,7 @@ TEST_F(ClientTest, AWatchStopsOnRequestAndReportsARefusal) {
 TEST_F(ClientTest, AnObserverSeesRisingTokens) {
   elections.observe = [&](const v1::LeaderRequest&,
                           grpc::ServerWriter<v1::LeaderResponse>& writer) {
-    for (const std::uint64_t token : {5, 5, 4, 6, 9}) {
+    for (const std::uint64_t token : {5U, 5U, 4U, 6U, 9U}) {
       v1::LeaderResponse item;
       item.set_fencing_token(token);
       writer.Write(item);
@@ -623,6 +623,11 @@ TEST_F(ClientTest, ASessionIsKeptAliveWithItsHoldsAndClosed) {
                       v1::AcquireResponse& answer) {
     EXPECT_EQ(request.session_id(), "session-1");
     FillGrant(*answer.mutable_granted(), 600);
+    return grpc::Status::OK;
+  };
+  locks.renew = [&](grpc::ServerContext&, const v1::RenewRequest&, v1::RenewResponse& answer) {
+    answer.mutable_renewed()->mutable_ttl()->set_nanos(600'000'000);
+    answer.mutable_renewed()->mutable_remaining()->set_nanos(600'000'000);
     return grpc::Status::OK;
   };
   Serve();

@@ -14,9 +14,7 @@ Hold::Hold(CallShared& shared, const HoldOptions& options, const Grant& grant,
   if (!grant.provisional && now < deadline()) {
     state_ = LockState::kHeld;
     was_held_ = true;
-    if (!options.on_session) {
-      renewal_.Succeeded(timing.sent, promise_);
-    }
+    renewal_.Succeeded(timing.sent, promise_);
     return;
   }
   // An answer that is older than its lease is worth one renewal: the service may have extended the
@@ -102,11 +100,7 @@ void Hold::OnRenewed(const Renewed& renewed, const ReplyTiming& timing, BootTime
   }
   state_ = LockState::kHeld;
   was_held_ = true;
-  if (options_.on_session) {
-    renewal_.Stop();
-  } else {
-    renewal_.Succeeded(timing.sent, promise_);
-  }
+  renewal_.Succeeded(timing.sent, promise_);
 }
 
 void Hold::OnNotRenewed(const NotRenewed& answer, const ReplyTiming& timing, BootTime now) {
@@ -137,9 +131,8 @@ void Hold::Release(BootTime now) {
   StartRelease(now);
 }
 
-void Hold::OnSessionPromise(const LeasePromise& promise, BootTime deadline, BootTime now) {
+void Hold::OnSessionDeadline(BootTime deadline, BootTime now) {
   EndIfOver(now);
-  promise_ = Later(promise_, promise);
   session_deadline_ = deadline;
   EndIfOver(now);
 }
@@ -182,7 +175,7 @@ void Hold::EndIfOver(BootTime now) {
   if (state_ == LockState::kConfirming && now >= confirm_until_) {
     Lose(Cause::kUnconfirmed, now);
   } else if (state_ == LockState::kHeld && now >= deadline()) {
-    Lose(options_.on_session ? Cause::kSessionExpired : Cause::kExpired, now);
+    Lose(now >= session_deadline_ ? Cause::kSessionExpired : Cause::kExpired, now);
   } else if (state_ == LockState::kRevoking && now >= deadline()) {
     Lose(cause_ == Cause::kRevoking ? Cause::kBroken : cause_, now);
   }

@@ -7,9 +7,13 @@
 //        +------------- Release -----> kReleasing --> kReleased (final)
 //
 // A grant that came out of a queue, or whose answer came too late to be used, is confirmed by a
-// renewal first. A hold of its own renews itself; a hold on a session only confirms itself and then
-// lives by the session's keepalives. Renewals that fail do not end a hold: the service's word or
-// the local deadline do. What is lost stays lost. No I/O, no clock; not thread-safe.
+// renewal first. Renewals that fail do not end a hold: the service's word or the local deadline do.
+// What is lost stays lost.
+//
+// A hold on a session is renewed too, though its lease has no end of its own: a keepalive does not
+// extend the holds that are being broken or at the hold limit, and does not say which these are. So
+// only the hold's own answers extend its deadline, and the session's deadline bounds it.
+// No I/O, no clock; not thread-safe.
 #pragma once
 
 #include <optional>
@@ -25,8 +29,7 @@ namespace holdfast::client {
 struct HoldOptions {
   std::string namespace_name;
   std::string resource;
-  Duration stop_time{};  // how long the work needs to stop
-  bool on_session = false;
+  Duration stop_time{};                   // how long the work needs to stop
   Duration timeout = Seconds(10);         // for how long a release is tried at least
   Duration attempt_timeout = Seconds(3);  // of a release
 };
@@ -48,8 +51,8 @@ class Hold {
   // Stop the work first. A hold that is over already stays as it is.
   void Release(BootTime now);
 
-  // What its session says. `deadline` is the session's own local deadline.
-  void OnSessionPromise(const LeasePromise& promise, BootTime deadline, BootTime now);
+  // The session's own local deadline changed, or has passed.
+  void OnSessionDeadline(BootTime deadline, BootTime now);
   void OnSessionClosing(BootTime now);
   // The session ended: as a release if this hold was being released with it, else the hold is lost.
   void OnSessionOver(Cause cause, const std::optional<Error>& error, BootTime now);

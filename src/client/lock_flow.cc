@@ -34,11 +34,12 @@ LockFlow::~LockFlow() {
 }
 
 void LockFlow::Advance(BootTime now, std::vector<Outgoing>& out) {
-  Phase before = phase_;
-  do {
-    before = phase_;
+  // What ends one phase may begin another that has something to send at once.
+  for (bool changed = true; changed;) {
+    const Phase before = phase_;
     AdvanceOnce(now, out);
-  } while (phase_ != before);
+    changed = phase_ != before;
+  }
 }
 
 void LockFlow::AdvanceOnce(BootTime now, std::vector<Outgoing>& out) {
@@ -238,9 +239,9 @@ void LockFlow::EndUnresolved(const Error& why, BootTime now) {
   NotAcquired(std::move(update));
 }
 
-void LockFlow::OnSessionPromise(const LeasePromise& promise, BootTime deadline, BootTime now) {
+void LockFlow::OnSessionDeadline(BootTime deadline, BootTime now) {
   if (phase_ == Phase::kHolding) {
-    hold_->OnSessionPromise(promise, deadline, now);
+    hold_->OnSessionDeadline(deadline, now);
     ReportHold(now);
   }
 }
@@ -277,7 +278,7 @@ void LockFlow::ReportHold(BootTime now) {
   update.reason = hold_->reason();
   update.error = hold_->error();
   if (update.state == LockState::kLost && session_ != nullptr) {
-    session_->ReleaseLater(hold_->MakeRelease(), now + goal_.stop_time);
+    session_->ReleaseLater(hold_->MakeRelease(), now + HoldOptionsOf().stop_time);
   }
   reported_held_ |= update.state == LockState::kHeld || update.state == LockState::kRevoking;
   if (!reported_held_ && IsFinal(update.state)) {
@@ -323,7 +324,6 @@ HoldOptions LockFlow::HoldOptionsOf() const {
   return HoldOptions{.namespace_name = goal_.acquire.namespace_name,
                      .resource = goal_.acquire.resource,
                      .stop_time = stop_time,
-                     .on_session = session_ != nullptr,
                      .timeout = options_.timeout,
                      .attempt_timeout = options_.attempt_timeout};
 }

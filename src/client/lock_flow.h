@@ -42,7 +42,7 @@ class LockFlow : public Machine {
   void Release(BootTime now);
 
   // From its session.
-  void OnSessionPromise(const LeasePromise& promise, BootTime deadline, BootTime now);
+  void OnSessionDeadline(BootTime deadline, BootTime now);
   void OnSessionClosing(BootTime now);
   void OnSessionOver(Cause cause, const std::optional<Error>& error, BootTime now);
 

@@ -10,7 +10,8 @@ constexpr std::int64_t kNanosPerSecond = 1'000'000'000;
 }  // namespace
 
 BootTime RetryBudget::Reserve(BootTime now) {
-  Spend(now);
+  Refill(now);
+  credit_ -= kRetry;
   if (credit_ >= 0) {
     return now;
   }
@@ -19,8 +20,8 @@ BootTime RetryBudget::Reserve(BootTime now) {
 
 void RetryBudget::Spend(BootTime now) {
   Refill(now);
-  // The floor bounds how long an outage is paid for afterwards.
-  credit_ = std::max(credit_ - kRetry, -kCapacity * kRetry);
+  // The floor bounds for how long others pay for renewals.
+  credit_ = std::max(credit_ - kRetry, std::min(credit_, -kCapacity * kRetry));
 }
 
 void RetryBudget::Succeeded() {

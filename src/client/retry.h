@@ -30,13 +30,13 @@ class EndpointSet {
   std::size_t current_ = 0;
 };
 
-// Retries are paid for: each call that succeeds earns a fifth of one, and two a second come by
-// themselves so that the end of an outage is noticed. A retry without cover is put off, never
-// dropped.
+// Retries are paid for: each call that succeeds earns a fifth of one, and five a second come by
+// themselves so that the end of an outage is noticed. A retry without cover is put off, one after
+// the other, and never dropped.
 class RetryBudget {
  public:
-  static constexpr std::int64_t kCapacity = 20;
-  static constexpr std::int64_t kRefillPerSecond = 2;
+  static constexpr std::int64_t kCapacity = 50;
+  static constexpr std::int64_t kRefillPerSecond = 5;
 
   // Takes one retry and says when it may be sent: `now`, or later.
   BootTime Reserve(BootTime now);

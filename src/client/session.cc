@@ -146,7 +146,7 @@ void Session::OnKeepAlive(const KeepAliveResult& result, const ReplyTiming& timi
   renewal_.Succeeded(timing.sent, promise_);
   Become(SessionState::kSafe);
   for (LockFlow* flow : holds_) {
-    flow->OnSessionPromise(promise_, LocalDeadlineOf(), now);
+    flow->OnSessionDeadline(LocalDeadlineOf(), now);
   }
 }
 
@@ -229,7 +229,7 @@ void Session::EndIfOver(BootTime now) {
   if (current_.state == SessionState::kSafe && now >= LocalDeadlineOf()) {
     Become(SessionState::kJeopardy);
     for (LockFlow* flow : holds_) {
-      flow->OnSessionPromise(promise_, LocalDeadlineOf(), now);
+      flow->OnSessionDeadline(LocalDeadlineOf(), now);
     }
   }
   if (current_.state == SessionState::kJeopardy && now >= promise_.until + goal_.jeopardy) {
@@ -275,7 +275,7 @@ void Session::Inform(LockFlow& flow, BootTime now) const {
   } else if (current_.state == SessionState::kClosing) {
     flow.OnSessionClosing(now);
   } else {
-    flow.OnSessionPromise(promise_, LocalDeadlineOf(), now);
+    flow.OnSessionDeadline(LocalDeadlineOf(), now);
   }
 }
 

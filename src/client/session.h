@@ -3,11 +3,11 @@
 //   kOpening --> kSafe <--keepalive-- kJeopardy --told so, or too long--> kExpired (final)
 //                  +---local deadline----^
 //
-// One keepalive renews the session and every hold on it. In jeopardy the local deadline has passed,
-// so its holds are lost for good, but the service may still have the session (it gives a grace
-// after a failover); one keepalive that succeeds makes the session safe again. The leases of holds
-// that were lost meanwhile are then released, once their work has had its time to stop, since the
-// service still counts them as held.
+// Keepalives renew the session, and its deadline bounds its holds (hold.h). In jeopardy the local
+// deadline has passed, so its holds are lost for good, but the service may still have the session
+// (it gives a grace after a failover); one keepalive that succeeds makes the session safe again.
+// The leases of holds that were lost meanwhile are then released, once their work has had its time
+// to stop, since the service still counts them as held.
 #pragma once
 
 #include <list>

@@ -65,10 +65,10 @@ struct SessionTest : ::testing::Test {
     flow->OnReply(out.at(0).attempt.id, Granted(), stage.now);
     EXPECT_EQ(flow->current().state, LockState::kHeld);
   }
-  void AdvanceFlow() {
+  std::vector<Outgoing> AdvanceFlow() {
     std::vector<Outgoing> out;
     flow->Advance(stage.now, out);
-    EXPECT_TRUE(out.empty()) << "a hold on a session sends nothing";
+    return out;
   }
   // To the local deadline, every keepalive unanswered.
   void LetItMissItsDeadline() {
@@ -90,19 +90,57 @@ struct SessionTest : ::testing::Test {
   std::vector<LockState> lock_states;
 };
 
-TEST_F(SessionTest, OneKeepaliveRenewsItAndItsHolds) {
-  OpenWithHold();
+TEST_F(SessionTest, ItIsKeptAliveAtAThirdOfTheTtl) {
+  Open();
+  stage.Reply(Opened());
   for (int i = 0; i < 5; ++i) {
+    const BootTime last = stage.now;
     stage.PassTo(session->NextWake());
+    EXPECT_LE(stage.now - last, Seconds(10));
+    EXPECT_GE(stage.now - last, Seconds(9));
     ASSERT_NE(stage.Peek<KeepAliveRequest>(), nullptr);
     EXPECT_EQ(stage.Peek<KeepAliveRequest>()->session_id, "session-1");
     stage.Reply(Alive());
     EXPECT_EQ(session->current().deadline, stage.now + Seconds(30) - kMargin);
-    EXPECT_EQ(flow->current().deadline, session->current().deadline);
-    AdvanceFlow();
-    EXPECT_TRUE(flow->EnsureHeld(stage.now));
   }
   EXPECT_EQ(states, std::vector<SessionState>{SessionState::kSafe});
+}
+
+TEST_F(SessionTest, AHoldLivesByItsOwnAnswersAndNotLongerThanTheSession) {
+  OpenWithHold();
+  const BootTime granted = stage.now;
+  stage.PassTo(session->NextWake());
+  stage.Reply(Alive());
+  // The keepalive does not say that this hold was extended: it may be at its hold limit.
+  EXPECT_EQ(flow->current().deadline, granted + Seconds(30) - kMargin);
+  stage.now = std::max(stage.now, flow->NextWake());
+  std::vector<Outgoing> out = AdvanceFlow();
+  ASSERT_EQ(out.size(), 1U);
+  ASSERT_TRUE(std::holds_alternative<RenewRequest>(out[0].request));
+  flow->OnReply(out[0].attempt.id, RenewedFor(Seconds(100)), stage.now);
+  EXPECT_EQ(flow->current().deadline, session->current().deadline);
+}
+
+TEST_F(SessionTest, AFrozenHoldEndsThoughItsSessionIsSafe) {
+  OpenWithHold();
+  stage.now = flow->NextWake();
+  std::vector<Outgoing> out = AdvanceFlow();
+  ASSERT_EQ(out.size(), 1U);
+  const BootTime promised = stage.now + Seconds(21);
+  flow->OnReply(out[0].attempt.id, NotRenewedBecause(Cause::kHoldLimit, Seconds(21)), stage.now);
+  EXPECT_EQ(flow->current().state, LockState::kRevoking);
+  while (stage.now < promised - kMargin) {
+    EXPECT_TRUE(flow->EnsureHeld(stage.now));
+    stage.PassTo(std::min(session->NextWake(), promised - kMargin));
+    if (!stage.sent.empty()) {
+      stage.Reply(Alive());
+    }
+  }
+  EXPECT_FALSE(flow->EnsureHeld(stage.now));
+  AdvanceFlow();
+  EXPECT_EQ(flow->current().state, LockState::kLost);
+  EXPECT_EQ(flow->current().cause, Cause::kHoldLimit);
+  EXPECT_EQ(state(), SessionState::kSafe);
 }
 
 TEST_F(SessionTest, InJeopardyItsHoldsAreLostForGoodAndItMayBecomeSafeAgain) {

@@ -101,6 +101,8 @@ class Transport::Impl {
         credentials_(std::move(credentials)),
         channels_(options.endpoints.size()) {}
 
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
   ~Impl() {
     for (const auto& item : operations_) {
       item.second->Cancel();
