@@ -27,12 +27,12 @@ const char* EventKindName(EventKind kind);  // "GRANTED"
 struct Event {
   EventKind kind = EventKind::kGranted;
   Cause cause = Cause::kNone;
-  Token token = 0;          // of a lock event
+  Token token = 0;          // of an event of a lease, as is the value; none in events of waiters and sessions
   std::string name_space;
   std::string resource;     // empty in session events
   std::string principal;    // whose lease, wait or session it is
   std::string owner;
-  Id128 capability{};       // lease or session id; logged only as a fingerprint
+  Id128 capability{};       // lease or session id, none of a waiter; logged only as a fingerprint
   std::string value;        // of an election
   std::string reason;
 };

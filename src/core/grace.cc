@@ -18,15 +18,17 @@ void EpochFloors::Add(Timestamp at, Duration grace) {
   }
   std::erase_if(starts_, [&](const Start& start) { return start.at + 2 * longest < at; });
   if (starts_.size() == kEpochStartsKept) {
+    starts_[1].first = starts_[0].first;
+    starts_[1].grace = std::max(starts_[0].grace, starts_[1].grace);
     starts_.erase(starts_.begin());
   }
-  starts_.push_back(Start{at, grace});
+  starts_.push_back(Start{at, at, grace});
 }
 
 Timestamp EpochFloors::WithFloors(Timestamp deadline, Timestamp renewed_at, Duration promise) const {
   Timestamp end = deadline;
   for (const Start& start : starts_) {
-    if (start.at < renewed_at || end < start.at) {
+    if (start.at < renewed_at || end < start.first) {
       continue;  // renewed since, or over before that epoch began
     }
     const Duration grace = std::min(promise, start.grace);

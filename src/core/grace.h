@@ -15,7 +15,9 @@ namespace holdfast::core {
 
 class EpochFloors {
  public:
+  // Usually one start; several that were merged reach from the first to the last of them.
   struct Start {
+    Timestamp first{};
     Timestamp at{};
     Duration grace{};
   };
@@ -42,7 +44,7 @@ class EpochFloors {
 
 template <typename A>
 void Archive(A& a, EpochFloors::Start& start) {
-  a(start.at, start.grace);
+  a(start.first, start.at, start.grace);
 }
 
 }  // namespace holdfast::core

@@ -44,8 +44,11 @@ inline constexpr Duration kProvisionalMax = Seconds(5);
 // State time moves at most this far in one batch; what exceeds it is lost for ever.
 inline constexpr Duration kTimeStepMax = Seconds(1);
 
-// Epoch starts that the grace floor looks back on. More than this many within the grace of the longest lease is a crash
-// loop; older ones then give no floor.
+// After a recovery with lost state: at least the longest ttl and lock-delay that a policy can allow.
+inline constexpr Duration kGrantsBlockedMax = Seconds(2 * 86'400);
+
+// Epoch starts that the grace floor looks back on. When there are more within two graces, which is a crash loop, the two
+// oldest become one interval: floors then reach a little further, never less far.
 inline constexpr std::size_t kEpochStartsKept = 64;
 
 // What this build can apply. A log that asks for more is not opened.

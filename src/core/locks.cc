@@ -47,34 +47,35 @@ Locks::LeaseEnd Locks::EndOf(const EpochFloors& floors, const Resource& resource
   const Lease& lease = resource.lease;
   const Cause own = lease.revoking ? Cause::kBroken : lease.provisional ? Cause::kUnconfirmed : Cause::kExpired;
   if (lease.session == kNoSlot) {
-    return LeaseEnd{floors.Effective(lease.deadline, lease.renewed_at, lease.promise), own};
+    return LeaseEnd{OwnEnd(floors, lease), own};
   }
   const Session& session = sessions_.At(lease.session);
   if (session.ended != Cause::kNone) {
     return LeaseEnd{session.ended_at, session.ended};
   }
   const Timestamp session_end = Sessions::End(floors, session);
-  if (!lease.frozen && !lease.provisional) {
+  if (!HasOwnEnd(lease)) {
     return LeaseEnd{session_end, Cause::kSessionExpired};
   }
-  const Timestamp own_end = floors.Effective(lease.deadline, lease.renewed_at, lease.promise);
+  const Timestamp own_end = OwnEnd(floors, lease);
   return own_end < session_end ? LeaseEnd{own_end, own} : LeaseEnd{session_end, Cause::kSessionExpired};
 }
 
-void Locks::Settle(Context& context, Slot slot) {
-  Resource& resource = resources_[slot];
-  if (resource.held) {
-    const LeaseEnd end = EndOf(context.floors, resource);
-    const bool session_over = resource.lease.session != kNoSlot &&
-                              sessions_.At(resource.lease.session).ended != Cause::kNone;
-    if (end.at < context.now || session_over) {
-      EndAndHandOver(context, slot, end, /*delay=*/true);
-    }
+Slot Locks::Settle(Context& context, Slot slot) {
+  const Resource& resource = resources_[slot];
+  const bool lease_over = IsOver(context.floors, resource, context.now);
+  const bool delay_over = resource.delayed && resource.delay_until < context.now;
+  if (!lease_over && !delay_over) {
+    return slot;
   }
-  if (resource.delayed && resource.delay_until < context.now) {
+  const ResourceKey key(resource.name_space, resource.name);
+  if (lease_over) {
+    EndAndHandOver(context, slot, EndOf(context.floors, resource), /*delay=*/true);
+  } else {
     ClearDelay(context, slot);
     HandOver(context, slot);
   }
+  return Find(key.first, key.second);
 }
 
 Granted Locks::Begin(Context& context, Slot slot, const Claim& claim, Cause cause) {
@@ -96,6 +97,7 @@ Granted Locks::Begin(Context& context, Slot slot, const Claim& claim, Cause caus
   lease.granted_at = context.now;
   lease.renewed_at = context.now;
   lease.deadline = context.now + lease.promise;
+  lease.timer_at = Timestamp{};
   lease.since = context.wall;
   resource.held = true;
   resource.last_token = lease.token;
@@ -185,14 +187,11 @@ void Locks::HandOver(Context& context, Slot slot) {
   while (resource.queue != nullptr && !resource.queue->attached.empty()) {
     const Slot next = resource.queue->attached.begin()->second;
     Waiter& waiter = waiters_[next];
-    const bool session_over = waiter.session != kNoSlot &&
-                              Sessions::IsOver(context.floors, sessions_.At(waiter.session), context.now);
-    if (session_over) {
-      RemoveWaiter(context, next, RefusalCode::kSessionEnded, Sessions::EndCause(sessions_.At(waiter.session)));
+    if (RemoveIfOver(context, next)) {
       continue;
     }
-    if (waiter.deadline < context.now) {
-      RemoveWaiter(context, next, RefusalCode::kWaitTimeout, Cause::kWaitTimedOut);
+    if (last_token_ >= kTokenMax) {
+      RemoveWaiter(context, next, RefusalCode::kStateFull, Cause::kNone);
       continue;
     }
     if (!BelowHoldLimit(waiter.tenant)) {
@@ -232,13 +231,16 @@ void Locks::OnLeaseTimer(Context& context, Slot slot) {
   Resource& resource = resources_[slot];
   Lease& lease = resource.lease;
   lease.has_timer = false;
-  const LeaseEnd end = EndOf(context.floors, resource);
-  if (end.at < context.now) {
-    EndAndHandOver(context, slot, end, /*delay=*/true);
-    return;
+  if (OnEndedSession(lease)) {
+    return;  // it ends with the other holds of its session
   }
-  if (lease.session == kNoSlot || lease.frozen || lease.provisional) {
-    SetLeaseTimer(context, slot, end.at);  // renewed since the timer was set
+  if (HasOwnEnd(lease)) {
+    const Timestamp end = OwnEnd(context.floors, lease);
+    if (end > lease.timer_at) {
+      SetLeaseTimer(context, slot, end);  // renewed since the timer was set: its turn comes at its own end
+    } else {
+      EndAndHandOver(context, slot, EndOf(context.floors, resource), /*delay=*/true);
+    }
     return;
   }
   const Duration hold_max = PolicyOf(resource).hold_max;
@@ -265,7 +267,7 @@ void Locks::Freeze(Context& context, Slot slot) {
     lease.promise = session.ttl;
   }
   CancelLeaseTimer(context, slot);
-  SetLeaseTimer(context, slot, EndOf(context.floors, resources_[slot]).at);
+  SetLeaseTimer(context, slot, OwnEnd(context.floors, lease));
 }
 
 void Locks::Note(Context& context, Slot slot, Cause cause, const std::string& reason) {
@@ -296,14 +298,14 @@ void Locks::Emit(Context& context, const Resource& resource, EventKind kind, Cau
   Event& event = context.out.events.emplace_back();
   event.kind = kind;
   event.cause = cause;
-  event.token = resource.held ? resource.lease.token : 0;
   event.name_space = namespaces_.At(resource.name_space).name;
   event.resource = resource.name;
   event.principal = namespaces_.TenantAt(tenant).principal;
   event.owner = owner;
-  event.value = resource.value;
-  if (resource.held) {
+  if (kind != EventKind::kWaiting && kind != EventKind::kWaiterLeft) {  // a waiter has no lease; the holder's is not its own
+    event.token = resource.lease.token;
     event.capability = resource.lease.id;
+    event.value = resource.value;
   }
 }
 

@@ -108,10 +108,20 @@ class Locks {
   // locks.cc
   LeaseEnd EndOf(const EpochFloors& floors, const Resource& resource) const;
   bool IsOver(const EpochFloors& floors, const Resource& resource, Timestamp at) const {
-    return resource.held && EndOf(floors, resource).at < at;
+    return resource.held && (EndOf(floors, resource).at < at || OnEndedSession(resource.lease));
   }
-  // Brings one resource up to now, whether its timers were processed or not.
-  void Settle(Context& context, Slot slot);
+  // Whether its end is not simply that of its session.
+  static bool HasOwnEnd(const Lease& lease) { return lease.session == kNoSlot || lease.frozen || lease.provisional; }
+  static Timestamp OwnEnd(const EpochFloors& floors, const Lease& lease) {
+    return floors.Effective(lease.deadline, lease.renewed_at, lease.promise);
+  }
+  // Marked as over, not drained yet.
+  bool OnEndedSession(const Lease& lease) const {
+    return lease.session != kNoSlot && sessions_.At(lease.session).ended != Cause::kNone;
+  }
+  // Brings one resource up to now, whether its timers were processed or not. Gives its slot, kNoSlot if it was idle then
+  // and is forgotten.
+  Slot Settle(Context& context, Slot slot);
   Granted Begin(Context& context, Slot slot, const Claim& claim, Cause cause);
   void End(Context& context, Slot slot, const LeaseEnd& end);
   void EndAndHandOver(Context& context, Slot slot, const LeaseEnd& end, bool delay);
@@ -139,6 +149,8 @@ class Locks {
   // Takes a waiter out of its queue with this answer. The caller forgets the resource if it is idle then; Leave does.
   void RemoveWaiter(Context& context, Slot waiter, RefusalCode refusal, Cause cause);
   void Leave(Context& context, Slot waiter, RefusalCode refusal, Cause cause);
+  // Removes a waiter whose time is over, whether its timers were processed or not; true if it did.
+  bool RemoveIfOver(Context& context, Slot waiter);
   void UnlinkWaiter(Context& context, Slot waiter);
   void DetachWaiter(Context& context, Slot waiter);
 

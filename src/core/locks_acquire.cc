@@ -7,6 +7,14 @@
 #include "core/locks.h"
 
 namespace holdfast::core {
+namespace {
+
+// Whoever wants to cancel a request names its resource and owner.
+std::uint64_t CancellerOf(const std::string& resource, const std::string& owner) {
+  return Hash64(owner, Hash64(resource));
+}
+
+}  // namespace
 
 Outcome Locks::Acquire(Context& context, NamespaceId id, const std::string& principal, const core::Acquire& command) {
   const Slot tenant = namespaces_.TenantOf(id, principal);
@@ -33,7 +41,7 @@ Outcome Locks::Acquire(Context& context, NamespaceId id, const std::string& prin
   }
   const Slot record = requests_.Add(context, tenant, command.request_id, command.client);
   requests_.At(record).fingerprint = FingerprintOf(command);
-  requests_.At(record).owner_hash = Hash64(command.owner);
+  requests_.At(record).canceller = CancellerOf(command.resource, command.owner);
   return Decide(context, id, command, tenant, record);
 }
 
@@ -56,10 +64,9 @@ Outcome Locks::Decide(Context& context, NamespaceId id, const core::Acquire& com
   }
   Slot slot = Find(id, command.resource);
   if (slot != kNoSlot) {
-    Settle(context, slot);
-    slot = Find(id, command.resource);  // an idle one may be gone now
+    slot = Settle(context, slot);
   }
-  if (slot == kNoSlot) {
+  if (slot == kNoSlot && last_token_ < kTokenMax) {
     slot = FindOrAdd(id, command.resource);
   }
   if (slot == kNoSlot || last_token_ >= kTokenMax) {
@@ -96,10 +103,11 @@ Refused Locks::Refuse(Context& context, RefusalCode code, Slot slot, Slot record
   if (code == RefusalCode::kGrantsBlocked && GrantsBlocked(context.now)) {
     refused.retry_after = blocked_until_ - context.now;
   }
+  if (code == RefusalCode::kStateFull) {
+    refused.limit = last_token_ >= kTokenMax ? "fencing_tokens=" + std::to_string(kTokenMax)
+                                             : "resources=" + std::to_string(kResourcesMax);
+  }
   if (slot == kNoSlot) {
-    if (code == RefusalCode::kStateFull) {
-      refused.limit = "resources=" + std::to_string(kResourcesMax);
-    }
     return refused;
   }
   const Resource& resource = resources_[slot];
@@ -107,9 +115,9 @@ Refused Locks::Refuse(Context& context, RefusalCode code, Slot slot, Slot record
   refused.queue_length = resource.queue == nullptr ? 0 : resource.queue->all.size;
   if (resource.held) {
     refused.holder = std::make_unique<HolderView>(ViewHolder(context.floors, resource, context.now));
-    refused.retry_after = refused.holder->left;
+    refused.retry_after = std::max(refused.retry_after.value_or(Duration{}), refused.holder->left);
   } else if (resource.delayed) {
-    refused.retry_after = resource.delay_until - context.now;
+    refused.retry_after = std::max({refused.retry_after.value_or(Duration{}), resource.delay_until - context.now, Duration{}});
   }
   if (code == RefusalCode::kQueueFull) {
     refused.limit = "waiters_per_resource=" + std::to_string(policy.waiters_per_resource);
@@ -134,10 +142,11 @@ Outcome Locks::RefuseOrQueue(Context& context, const core::Acquire& command, Slo
     return Refuse(context, resource.held ? RefusalCode::kHeld : RefusalCode::kDelayed, slot, record);
   }
   const Policy& policy = PolicyOf(resource);
-  if (resource.queue != nullptr && resource.queue->all.size >= policy.waiters_per_resource) {
+  const std::uint32_t queued = resource.queue == nullptr ? 0 : resource.queue->all.size;
+  if (queued >= policy.waiters_per_resource) {
     return Refuse(context, RefusalCode::kQueueFull, slot, record);
   }
-  if (namespaces_.TenantAt(tenant).waiters >= policy.waiters_per_tenant || policy.waiters_per_resource == 0) {
+  if (namespaces_.TenantAt(tenant).waiters >= policy.waiters_per_tenant) {
     Refused refused = Refuse(context, RefusalCode::kTenantLimit, slot, record);
     refused.limit = "waiters_per_tenant=" + std::to_string(policy.waiters_per_tenant);
     return refused;
@@ -210,19 +219,28 @@ Outcome Locks::Enqueue(Context& context, const core::Acquire& command, Slot slot
 
 // The same request id again: the first answer, or what has become of it.
 Outcome Locks::Repeat(Context& context, NamespaceId id, const core::Acquire& command, Slot record) {
-  const RecordKind kind = requests_.At(record).kind;
-  if (kind != RecordKind::kCancelled && requests_.At(record).fingerprint != FingerprintOf(command)) {
+  const std::uint64_t fingerprint = requests_.At(record).fingerprint;
+  if (fingerprint != 0 && fingerprint != FingerprintOf(command)) {
     Refused refused;
     refused.code = RefusalCode::kRequestIdReused;
     return refused;
   }
+  // What is over is answered as over, with its cause.
+  if (const Slot known = Find(id, command.resource); known != kNoSlot) {
+    if (requests_.At(record).kind == RecordKind::kGranted) {
+      Settle(context, known);
+    } else if (requests_.At(record).kind == RecordKind::kWaiting &&
+               RemoveIfOver(context, waiter_by_id_.at(requests_.At(record).waiter))) {
+      ForgetIfIdle(known);
+    }
+  }
   const Slot slot = Find(id, command.resource);
+  const RecordKind kind = requests_.At(record).kind;
   if (kind == RecordKind::kWaiting) {
     return Reattach(context, waiter_by_id_.at(requests_.At(record).waiter));
   }
   if (kind == RecordKind::kGranted) {
-    if (slot != kNoSlot && resources_[slot].held && resources_[slot].lease.id == requests_.At(record).capability &&
-        !IsOver(context.floors, resources_[slot], context.now)) {
+    if (slot != kNoSlot && resources_[slot].held && resources_[slot].lease.id == requests_.At(record).capability) {
       return Describe(context, resources_[slot]);
     }
     Refused ended;
@@ -288,6 +306,7 @@ void Locks::RemoveWaiter(Context& context, Slot waiter_slot, RefusalCode refusal
   record.waiter = 0;
   Refused refused = Refuse(context, refusal, slot, waiter.record);
   refused.cause = cause;
+  --refused.queue_length;  // it has left
   if (refusal == RefusalCode::kCancelled) {
     record.kind = RecordKind::kCancelled;
   }
@@ -295,6 +314,20 @@ void Locks::RemoveWaiter(Context& context, Slot waiter_slot, RefusalCode refusal
   Emit(context, resources_[slot], EventKind::kWaiterLeft, cause, waiter.tenant, waiter.owner);
   context.out.resolutions.push_back(Resolution{waiter.id, waiter.attachment, std::move(refused)});
   UnlinkWaiter(context, waiter_slot);
+}
+
+bool Locks::RemoveIfOver(Context& context, Slot waiter_slot) {
+  const Waiter& waiter = waiters_[waiter_slot];
+  if (waiter.session != kNoSlot && Sessions::IsOver(context.floors, sessions_.At(waiter.session), context.now)) {
+    RemoveWaiter(context, waiter_slot, RefusalCode::kSessionEnded, Sessions::EndCause(sessions_.At(waiter.session)));
+  } else if (waiter.deadline < context.now) {
+    RemoveWaiter(context, waiter_slot, RefusalCode::kWaitTimeout, Cause::kWaitTimedOut);
+  } else if (!waiter.attached && waiter.detach_at < context.now) {
+    RemoveWaiter(context, waiter_slot, RefusalCode::kCancelled, Cause::kDetachedTooLong);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void Locks::Leave(Context& context, Slot waiter_slot, RefusalCode refusal, Cause cause) {
@@ -321,15 +354,21 @@ Cancelled Locks::Cancel(Context& context, NamespaceId id, const std::string& pri
     Record& record = requests_.At(requests_.Add(context, tenant, command.request_id, command.client));
     record.kind = RecordKind::kCancelled;
     record.code = RefusalCode::kCancelled;
-    record.owner_hash = Hash64(command.owner);
+    record.canceller = CancellerOf(command.resource, command.owner);
     return Cancelled{CancelResult::kBeforeArrival};
   }
   Record& record = requests_.At(known);
-  if (record.owner_hash != Hash64(command.owner) || record.kind == RecordKind::kSession) {
+  if (record.canceller != CancellerOf(command.resource, command.owner) || record.kind == RecordKind::kSession) {
     return Cancelled{CancelResult::kNotYours};
   }
   if (record.kind == RecordKind::kWaiting) {
-    Leave(context, waiter_by_id_.at(record.waiter), RefusalCode::kCancelled, Cause::kCancelled);
+    const Slot waiter = waiter_by_id_.at(record.waiter);
+    const Slot resource = waiters_[waiter].resource;
+    if (RemoveIfOver(context, waiter)) {
+      ForgetIfIdle(resource);
+      return Cancelled{CancelResult::kAlreadyOver};
+    }
+    Leave(context, waiter, RefusalCode::kCancelled, Cause::kCancelled);
     return Cancelled{CancelResult::kWaiterRemoved};
   }
   const Slot slot = Find(id, command.resource);
@@ -337,15 +376,18 @@ Cancelled Locks::Cancel(Context& context, NamespaceId id, const std::string& pri
     return Cancelled{CancelResult::kAlreadyOver};
   }
   const Id128 lease_id = record.capability;
-  Settle(context, slot);
-  const Resource& resource = resources_[slot];
+  const Slot settled = Settle(context, slot);
+  if (settled == kNoSlot) {
+    return Cancelled{CancelResult::kAlreadyOver};
+  }
+  const Resource& resource = resources_[settled];
   if (!resource.held || resource.lease.id != lease_id) {
     return Cancelled{CancelResult::kAlreadyOver};
   }
   if (!resource.lease.provisional && !Planted(Bug::kLateCancelEndsLease)) {
     return Cancelled{CancelResult::kStillGranted};
   }
-  EndAndHandOver(context, slot, LeaseEnd{context.now, Cause::kCancelled}, /*delay=*/false);
+  EndAndHandOver(context, settled, LeaseEnd{context.now, Cause::kCancelled}, /*delay=*/false);
   return Cancelled{CancelResult::kProvisionalReleased};
 }
 

@@ -33,7 +33,9 @@ Outcome Locks::Renew(Context& context, NamespaceId id, const core::Renew& comman
   Resource& resource = resources_[slot];
   Lease& lease = resource.lease;
   const LeaseEnd end = EndOf(context.floors, resource);
-  const bool session_over = lease.session != kNoSlot && sessions_.At(lease.session).ended != Cause::kNone;
+  // A renewal does not extend the session that the lease may be on: its keepalives came before.
+  const bool session_over = lease.session != kNoSlot &&
+                            Sessions::IsOver(context.floors, sessions_.At(lease.session), context.now);
   if ((end.at < context.previous || session_over) && !Planted(Bug::kExpiredRenews)) {
     return NotRenewed{end.cause, {}, {}};  // over, and about to be processed
   }
@@ -61,9 +63,7 @@ Outcome Locks::Renew(Context& context, NamespaceId id, const core::Renew& comman
     lease.promise = lease.ttl;
     lease.renewed_at = context.now;
   }
-  // A session-bound hold whose session had its last moment since the previous batch is over without being renewed.
-  const Duration remaining = EndOf(context.floors, resource).at - context.now;
-  return Renewed{lease.ttl, std::max(remaining, Duration{})};
+  return Renewed{lease.ttl, EndOf(context.floors, resource).at - context.now};
 }
 
 Released Locks::Release(Context& context, NamespaceId id, const core::Release& command) {
@@ -71,8 +71,7 @@ Released Locks::Release(Context& context, NamespaceId id, const core::Release& c
   if (known == kNoSlot) {
     return Released{false, Cause::kNeverHeld};
   }
-  Settle(context, known);
-  const Slot slot = Find(id, command.resource);
+  const Slot slot = Settle(context, known);
   if (slot == kNoSlot) {
     return Released{false, Cause::kNeverHeld};
   }
@@ -91,8 +90,7 @@ Proclaimed Locks::Proclaim(Context& context, NamespaceId id, const core::Proclai
   if (known == kNoSlot) {
     return Proclaimed{false, Cause::kNeverHeld};
   }
-  Settle(context, known);
-  const Slot slot = Find(id, command.resource);
+  const Slot slot = Settle(context, known);
   if (slot == kNoSlot || !resources_[slot].held || resources_[slot].lease.id != command.lease_id) {
     return Proclaimed{false, NotCurrent(id, command.resource, command.lease_id).cause};
   }
@@ -114,8 +112,7 @@ Broken Locks::Break(Context& context, NamespaceId id, const core::Break& command
   if (known == kNoSlot) {
     return Broken{BreakResult::kNotTaken, nullptr, {}};
   }
-  Settle(context, known);
-  const Slot slot = Find(id, command.resource);
+  const Slot slot = Settle(context, known);
   if (slot == kNoSlot || !resources_[slot].held) {
     return Broken{BreakResult::kNotTaken, nullptr, {}};
   }

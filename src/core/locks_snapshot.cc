@@ -8,6 +8,12 @@
 #include "core/locks.h"
 
 namespace holdfast::core {
+namespace {
+
+// Whether the slot with this link is in the list already: only damaged bytes name it twice.
+bool IsLinked(const SlotList& list, const SlotLink& link, Slot slot) { return link.previous != kNoSlot || list.first == slot; }
+
+}  // namespace
 
 void Locks::Save(Saver& saver) const {
   saver(last_token_, last_waiter_, blocked_until_, static_cast<std::uint64_t>(ordered_.size()));
@@ -198,7 +204,8 @@ void Locks::LoadSessionLists(ArchiveReader& reader, const std::vector<Slot>& slo
     for (std::uint64_t i = 0; i < holds && reader.ok(); ++i) {
       std::uint64_t ordinal = 0;
       reader(ordinal);
-      if (ordinal >= slots.size() || resources_[slots[ordinal]].lease.session != session_slot) {
+      const bool known = ordinal < slots.size() && resources_[slots[ordinal]].lease.session == session_slot;
+      if (!known || IsLinked(session.holds, resources_[slots[ordinal]].on_session, slots[ordinal])) {
         reader.Fail();
         return;
       }
@@ -208,7 +215,8 @@ void Locks::LoadSessionLists(ArchiveReader& reader, const std::vector<Slot>& slo
       WaiterId id = 0;
       reader(id);
       const auto found = waiter_by_id_.find(id);
-      if (found == waiter_by_id_.end() || waiters_[found->second].session != session_slot) {
+      const bool known = found != waiter_by_id_.end() && waiters_[found->second].session == session_slot;
+      if (!known || IsLinked(session.waits, waiters_[found->second].on_session, found->second)) {
         reader.Fail();
         return;
       }
@@ -221,11 +229,11 @@ std::string Locks::FindInconsistency(Slot slot, const Timers& timers, const Epoc
   const Resource& resource = resources_[slot];
   const Lease& lease = resource.lease;
   if (resource.held) {
-    const bool needs_timer = lease.session == kNoSlot || lease.provisional || lease.frozen;
+    const bool needs_timer = HasOwnEnd(lease) && !OnEndedSession(lease);
     if (lease.has_timer != timers.Has(lease.timer_at, TimerKind::kLease, lease.token) || (needs_timer && !lease.has_timer)) {
       return "lease of " + resource.name + " has no timer";
     }
-    if (needs_timer && EndOf(floors, resource).at < lease.timer_at) {
+    if (needs_timer && OwnEnd(floors, lease) < lease.timer_at) {
       return "timer of " + resource.name + " is after its deadline";
     }
     if (lease.token > last_token_ || lease.token != resource.last_token) {

@@ -100,7 +100,7 @@ ListView Locks::List(const EpochFloors& floors, NamespaceId id, const core::List
 
 TokenView Locks::CheckToken(const EpochFloors& floors, NamespaceId id, const core::CheckToken& query,
                             Timestamp as_of) const {
-  if (query.token > last_token_) {
+  if (query.token == 0 || query.token > last_token_) {
     return TokenView{TokenVerdict::kNeverIssued};
   }
   const Slot slot = Find(id, query.resource);

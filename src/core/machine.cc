@@ -10,9 +10,8 @@
 namespace holdfast::core {
 namespace {
 
-bool IsRenewal(const Command& command) {
-  return std::holds_alternative<Renew>(command.body) || std::holds_alternative<KeepAlive>(command.body);
-}
+bool IsKeepAlive(const Command& command) { return std::holds_alternative<KeepAlive>(command.body); }
+bool IsRenew(const Command& command) { return std::holds_alternative<Renew>(command.body); }
 
 }  // namespace
 
@@ -32,14 +31,17 @@ void Machine::Apply(const Batch& batch, Applied& out) {
       StartEpoch(context, *start);
     }
   }
-  for (std::size_t i = 0; i < batch.commands.size(); ++i) {
-    if (IsRenewal(batch.commands[i])) {
-      out.outcomes[i] = RunInNamespace(context, batch.commands[i]);
+  // Keepalives come before renewals, since a hold on a session lives as long as the session.
+  for (const auto is_in_turn : {IsKeepAlive, IsRenew}) {
+    for (std::size_t i = 0; i < batch.commands.size(); ++i) {
+      if (is_in_turn(batch.commands[i])) {
+        out.outcomes[i] = RunInNamespace(context, batch.commands[i]);
+      }
     }
   }
   RunDue(context);
   for (std::size_t i = 0; i < batch.commands.size(); ++i) {
-    if (!IsRenewal(batch.commands[i])) {
+    if (!IsKeepAlive(batch.commands[i]) && !IsRenew(batch.commands[i])) {
       out.outcomes[i] = Run(context, batch.commands[i]);
     }
   }
@@ -210,7 +212,7 @@ std::string Machine::FindInconsistency() const {
   if (std::string wrong = requests_.FindInconsistency(timers_); !wrong.empty()) {
     return wrong;
   }
-  if (std::string wrong = sessions_.FindInconsistency(timers_); !wrong.empty()) {
+  if (std::string wrong = sessions_.FindInconsistency(timers_, floors_); !wrong.empty()) {
     return wrong;
   }
   return locks_.FindInconsistency(timers_, floors_);

@@ -31,7 +31,7 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Applies one batch. `out` is cleared first. Order inside the batch: an EpochStart; time moves; renewals and keepalives
+  // Applies one batch. `out` is cleared first. Order inside the batch: an EpochStart; time moves; keepalives, then renewals
   // (valid if the deadline had not passed at the previous batch); what is due, in order of deadline, at most
   // kDuePerBatchMax; the other commands, which treat everything whose deadline has passed as over; what hangs on sessions
   // that are over. The batch must follow the last one: index and epoch never fall, time neither falls nor jumps.

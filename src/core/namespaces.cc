@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/limits.h"
+#include "core/validate.h"
 
 namespace holdfast::core {
 
@@ -27,7 +28,11 @@ NamespaceChanged Namespaces::Change(const ChangeNamespace& command) {
         return NamespaceChanged{NamespaceResult::kNotFound, {}};
       }
       Namespace& entry = At(id);
-      entry.policy = Patched(entry.policy, command.patch);
+      const Policy patched = Patched(entry.policy, command.patch);
+      if (!ValidatePolicy(patched).ok()) {
+        return NamespaceChanged{NamespaceResult::kLimit, entry.policy};  // another change came in between
+      }
+      entry.policy = patched;
       return NamespaceChanged{NamespaceResult::kOk, entry.policy};
     }
     case NamespaceVerb::kDelete:
@@ -43,6 +48,9 @@ NamespaceChanged Namespaces::Create(const ChangeNamespace& command) {
   Namespace entry;
   entry.name = command.name;
   entry.policy = Patched(Policy{}, command.patch);
+  if (!ValidatePolicy(entry.policy).ok()) {
+    return NamespaceChanged{NamespaceResult::kLimit, {}};
+  }
   const NamespaceId id = ++last_id_;
   by_name_.emplace(command.name, id);
   table_.emplace(id, entry);
@@ -149,6 +157,10 @@ void Namespaces::Load(ArchiveReader& reader) {
     NamespaceId id = 0;
     Namespace entry;
     reader(id, entry.name, entry.deleted, entry.policy);
+    if (!ValidatePolicy(entry.policy).ok()) {
+      reader.Fail();
+      return;
+    }
     if (!entry.deleted) {
       by_name_.emplace(entry.name, id);
     }

@@ -174,6 +174,7 @@ struct SessionClosed {
 
 enum class NamespaceResult : std::uint8_t { kOk = 1, kNotFound = 2, kExists = 3, kNotEmpty = 4, kLimit = 5 };
 
+// kLimit: there are too many namespaces, or the change does not fit the policy as another change has just left it.
 struct NamespaceChanged {
   NamespaceResult result = NamespaceResult::kOk;
   Policy policy;

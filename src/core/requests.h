@@ -40,7 +40,7 @@ struct Record {
   Slot tenant = kNoSlot;
   Slot client = kNoSlot;
   std::uint64_t sequence = 0;
-  std::uint64_t owner_hash = 0;  // who may cancel it
+  std::uint64_t canceller = 0;    // hash of what a cancel must name: resource and owner
   Timestamp expires_at{};
   SlotLink by_age;     // within the namespace, oldest decision first
   SlotLink by_client;  // within the client, in order of arrival

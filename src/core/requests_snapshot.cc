@@ -22,7 +22,7 @@ void Requests::Save(Saver& saver) const {
     for (Slot slot = ages.records.first; slot != kNoSlot; slot = records_[slot].by_age.next) {
       const Record& record = records_[slot];
       saver(namespaces_.TenantAt(record.tenant).principal, record.request_id, record.fingerprint, record.kind, record.code,
-            record.token, record.capability, record.waiter, record.sequence, record.owner_hash, record.expires_at);
+            record.token, record.capability, record.waiter, record.sequence, record.canceller, record.expires_at);
       if (record.client != kNoSlot) {
         position[slot] = count;
       }
@@ -79,7 +79,7 @@ Slot Requests::LoadRecord(ArchiveReader& reader, NamespaceId id) {
   const Slot slot = records_.Add();
   Record& record = records_[slot];
   reader(principal, record.request_id, record.fingerprint, record.kind, record.code, record.token, record.capability,
-         record.waiter, record.sequence, record.owner_hash, record.expires_at);
+         record.waiter, record.sequence, record.canceller, record.expires_at);
   record.tenant = namespaces_.TenantOf(id, principal);
   record.hash = KeyOf(record.tenant, record.request_id).hash;
   ShardOf(record.hash).insert(slot);
@@ -109,7 +109,7 @@ void Requests::LoadClient(ArchiveReader& reader, NamespaceId id, const std::vect
   for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
     std::uint64_t position = 0;
     reader(position);
-    if (position >= slots.size()) {
+    if (position >= slots.size() || records_[slots[position]].client != kNoSlot) {
       reader.Fail();
       return;
     }

@@ -137,8 +137,8 @@ void Sessions::Finish(Context& context, Slot slot, Cause cause, Timestamp at) {
 void Sessions::OnTimer(Context& context, Slot slot) {
   Session& session = sessions_[slot];
   const Timestamp end = End(context.floors, session);
-  if (end >= context.now) {
-    session.timer_at = end;  // renewed since the timer was set
+  if (end > session.timer_at) {
+    session.timer_at = end;  // renewed since the timer was set: its turn comes at its own end
     context.timers.Set(Timer{end, TimerKind::kSession, session.number, slot});
     return;
   }
@@ -252,7 +252,7 @@ void Sessions::Load(ArchiveReader& reader, Timers& timers) {
   }
 }
 
-std::string Sessions::FindInconsistency(const Timers& timers) const {
+std::string Sessions::FindInconsistency(const Timers& timers, const EpochFloors& floors) const {
   std::size_t live = 0;
   for (const auto& [number, slot] : by_number_) {
     const Session& session = sessions_[slot];
@@ -260,8 +260,8 @@ std::string Sessions::FindInconsistency(const Timers& timers) const {
       continue;
     }
     ++live;
-    if (!timers.Has(session.timer_at, TimerKind::kSession, number) || session.timer_at > session.deadline) {
-      return "a live session without a timer at or before its deadline";
+    if (!timers.Has(session.timer_at, TimerKind::kSession, number) || End(floors, session) < session.timer_at) {
+      return "a live session without a timer at or before its end";
     }
   }
   return live == live_ ? std::string() : "the count of live sessions is wrong";

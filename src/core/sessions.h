@@ -67,7 +67,7 @@ class Sessions {
   const absl::btree_map<std::uint64_t, Slot>& by_number() const { return by_number_; }
   void Save(Saver& saver) const;
   void Load(ArchiveReader& reader, Timers& timers);
-  std::string FindInconsistency(const Timers& timers) const;
+  std::string FindInconsistency(const Timers& timers, const EpochFloors& floors) const;
 
  private:
   void Finish(Context& context, Slot slot, Cause cause, Timestamp at);

@@ -70,7 +70,9 @@ Status CheckText(std::string_view text, std::size_t max, const char* field) {
   for (std::string_view rest = text; !rest.empty();) {
     const auto lead = static_cast<unsigned char>(rest.front());
     const std::size_t size = Utf8Length(rest);
-    if (size == 0 || lead < 0x20 || lead == 0x7f) {
+    // U+0080 to U+009F are controls too: terminals take U+009B for the beginning of an escape sequence.
+    const bool control = lead < 0x20 || lead == 0x7f || (lead == 0xc2 && static_cast<unsigned char>(rest[1]) < 0xa0);
+    if (size == 0 || control) {
       return InvalidArgument(field, "UTF-8 without control characters",
                              std::string(field) + " " + Quoted(text) + " has a byte that is not allowed");
     }
@@ -140,6 +142,10 @@ Status CheckMetadata(const std::vector<MetadataEntry>& metadata) {
     if (entry.key.empty()) {
       return InvalidArgument("metadata", "keys of at least 1 byte", "metadata has an empty key");
     }
+  }
+  const auto not_rising = [](const MetadataEntry& a, const MetadataEntry& b) { return a.key >= b.key; };
+  if (const auto twice = std::adjacent_find(metadata.begin(), metadata.end(), not_rising); twice != metadata.end()) {
+    return InvalidArgument("metadata", "each key once", "metadata has the key " + Quoted(twice->key) + " twice");
   }
   if (metadata.size() > kMetadataEntriesMax || bytes > kMetadataBytesMax) {
     return InvalidArgument("metadata", "at most 16 entries and 1024 bytes in all",
@@ -239,7 +245,9 @@ Status Validate(const Command& command) {
       [](const ChangeNamespace& c) { return ValidateNamespace(c.name); },
       [](const EpochStart& c) { return CheckRange(c.grace, Duration{}, Seconds(60), "failover_grace"); },
       [](const SetFeatureLevel& c) { return CheckRange(c.level, 1, kFeatureLevelMax, "level"); },
-      [](const RecoverState& c) { return TokenRange(c.token_floor, "token_floor"); },
+      [](const RecoverState& c) {
+        return First({TokenRange(c.token_floor, "token_floor"), CheckRange(c.block, Duration{}, kGrantsBlockedMax, "block")});
+      },
   };
   const bool engine_own = std::holds_alternative<EpochStart>(command.body) ||
                           std::holds_alternative<RecoverState>(command.body) ||

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <stdexcept>
+#include <utility>
 
 namespace holdfast::scenario {
 namespace {
 
 constexpr Duration kTick = Millis(200);
-constexpr std::size_t kLinesInFull = 12;     // a batch that says more is summarised
+constexpr std::size_t kLinesInFull = 12;  // a batch that says more is summarised
 constexpr std::size_t kCommandsPerBatch = 1000;
 
 // "HELD", "NOT_RELEASED EXPIRED": the leading words in capitals.
@@ -18,7 +19,8 @@ std::string KindOf(const std::string& line) {
   while (at < line.size()) {
     std::size_t next = std::min(line.find(' ', at), line.size());
     const std::string word = line.substr(at, next - at);
-    const bool capitals = std::all_of(word.begin(), word.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
+    const bool capitals = std::all_of(word.begin(), word.end(),
+                                      [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
     if (!capitals) {
       break;
     }
@@ -33,7 +35,8 @@ std::vector<std::string> Summary(const std::vector<std::string>& lines) {
   std::vector<std::pair<std::string, int>> kinds;
   for (const std::string& line : lines) {
     const std::string kind = KindOf(line);
-    const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
+    const auto found =
+        std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
     if (found == kinds.end()) {
       kinds.emplace_back(kind, 1);
     } else {
@@ -93,13 +96,16 @@ std::uint64_t Line::Number(const std::string& key, std::uint64_t otherwise) cons
   return Has(key) ? std::stoull(Text(key)) : otherwise;
 }
 
-Duration Line::Time(const std::string& key) const { return Has(key) ? ParseDuration(Text(key)) : Duration{}; }
+Duration Line::Time(const std::string& key) const {
+  return Has(key) ? ParseDuration(Text(key)) : Duration{};
+}
 
 Duration ParseDuration(const std::string& text) {
   std::size_t used = 0;
   const double number = std::stod(text, &used);
   const std::string unit = text.substr(used);
-  const std::map<std::string, double> nanos = {{"ns", 1}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+  const std::map<std::string, double> nanos = {
+      {"ns", 1}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
   const auto found = nanos.find(unit);
   if (found == nanos.end()) {
     throw std::invalid_argument("no unit of time: " + text);
@@ -160,25 +166,39 @@ bool Scenario::RunRunnerCommand(const Line& line) {
 void Scenario::Repeat(const std::string& text) {
   const Line line(text);
   const std::uint64_t count = std::stoull(line.word(1));
-  const std::string command = text.substr(text.find(line.word(2), text.find(line.word(1))));
+  const std::string command =
+      text.substr(text.find(line.word(2), text.find(line.word(1)) + line.word(1).size()));
+  const std::size_t per_batch = line.Has("each") ? 1 : kCommandsPerBatch;
   summarise_ = true;
   in_batch_ = true;
   for (std::uint64_t i = 1; i <= count; ++i) {
     Run(Numbered(command, i));
-    if (open_batch_.size() == kCommandsPerBatch || i == count) {
+    if (open_batch_.size() == per_batch || i == count) {
       Seal();
     }
   }
   in_batch_ = false;
   summarise_ = false;
+  Print(std::exchange(report_, {}), /*in_full=*/false);
 }
 
 void Scenario::Advance(const Line& line) {
   const Timestamp end = now_ + ParseDuration(line.word(1));
+  if (in_batch_) {
+    now_ = end;
+    return;
+  }
   const Duration step = line.Has("step") ? line.Time("step") : kTick;
+  const Duration epochs = line.Time("epochs");
+  Timestamp next_epoch = now_ + epochs;
   while (now_ < end) {
     now_ = std::min(now_ + step, end);
     prefix_ = check::Text(now_.time_since_epoch()) + " ";
+    if (epochs > Duration{} && now_ >= next_epoch) {
+      next_epoch += epochs;
+      open_batch_.push_back(
+          core::Command{"", "", core::EpochStart{++epoch_, line.Time("grace")}});
+    }
     Seal();
   }
   prefix_.clear();
@@ -198,7 +218,8 @@ void Scenario::WriteResource(const Line& line) {
 void Scenario::Submit(core::Command command) {
   if (const Status admitted = machine_.machine().Admit(command); !admitted.ok()) {
     const Error& error = admitted.error();
-    return Print(std::string(ErrorCodeName(error.code)) + " " + error.field + (error.limit.empty() ? "" : ": " + error.limit));
+    return Print(std::string(ErrorCodeName(error.code)) + " " + error.field +
+                 (error.limit.empty() ? "" : ": " + error.limit));
   }
   open_batch_.push_back(std::move(command));
   if (!in_batch_) {
@@ -215,40 +236,48 @@ void Scenario::Seal() {
   batch.commands = std::move(open_batch_);
   open_batch_.clear();
   Report(batch, machine_.Apply(batch));
-  if (!violation().empty()) {
+  if (!violation().empty() && !violation_printed_) {
+    violation_printed_ = true;
     Print("VIOLATION " + violation());
   }
 }
 
 void Scenario::Report(const core::Batch& batch, const core::Applied& applied) {
-  std::vector<std::string> outcomes;
+  const bool in_full =
+      !summarise_ && applied.resolutions.size() + applied.events.size() <= kLinesInFull;
   for (std::size_t i = 0; i < batch.commands.size(); ++i) {
     const auto* acquire = std::get_if<core::Acquire>(&batch.commands[i].body);
-    if (const auto* queued = std::get_if<core::Queued>(&applied.outcomes[i]); queued != nullptr && acquire != nullptr) {
+    if (const auto* queued = std::get_if<core::Queued>(&applied.outcomes[i]);
+        queued != nullptr && acquire != nullptr) {
       waiting_[acquire->request_id] = Waiting{queued->waiter, queued->attachment};
       waiter_ids_[queued->waiter] = acquire->request_id;
     }
-    outcomes.push_back(check::Text(applied.outcomes[i], names_));
+    if (prefix_.empty()) {  // epochs that start while time passes say nothing
+      report_.outcomes.push_back(check::Text(applied.outcomes[i], names_));
+    }
   }
-  std::vector<std::string> answers;
   for (const core::Resolution& resolution : applied.resolutions) {
-    answers.push_back(waiter_ids_[resolution.waiter] + " <- " + check::Text(resolution.outcome, names_));
+    const std::string answer = check::Text(resolution.outcome, names_);
+    report_.answers.push_back(in_full ? waiter_ids_[resolution.waiter] + " <- " + answer : answer);
   }
-  std::vector<std::string> events;
   for (const core::Event& event : applied.events) {
-    events.push_back(check::Text(event));
+    report_.events.push_back(check::Text(event));
   }
-  const auto print = [&](const std::vector<std::string>& lines, const char* mark, bool whole) {
-    for (const std::string& line : whole ? lines : Summary(lines)) {
+  if (!summarise_) {
+    Print(std::exchange(report_, {}), in_full);
+  }
+}
+
+void Scenario::Print(const ReportLines& lines, bool in_full) {
+  const auto print = [&](const std::vector<std::string>& some, const char* mark, bool whole) {
+    for (const std::string& line : whole ? some : Summary(some)) {
       Print(prefix_ + mark + line);
     }
   };
-  const std::size_t all = outcomes.size() + answers.size() + events.size();
-  const bool whole = !summarise_ && all <= kLinesInFull;
-  print(outcomes, "", !summarise_);
-  print(answers, "", answers.size() <= kLinesInFull);
+  print(lines.outcomes, "", in_full || lines.outcomes.size() == 1);
+  print(lines.answers, in_full ? "" : "<- ", in_full);
   if (print_events_) {
-    print(events, "* ", whole);
+    print(lines.events, "* ", in_full);
   }
 }
 

@@ -1,5 +1,5 @@
-// Runs the commands of a scenario file against a checked state machine and tells what they answered, as text.
-// The language: tests/scenario/README.md.
+// Runs the commands of a scenario file against a checked state machine and tells what they
+// answered, as text. The language: tests/scenario/README.md.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +48,13 @@ class Scenario {
     std::uint64_t attachment = 0;
   };
 
+  // What the commands since the last output said.
+  struct ReportLines {
+    std::vector<std::string> outcomes;
+    std::vector<std::string> answers;
+    std::vector<std::string> events;
+  };
+
   void Run(const std::string& text);
   bool RunRunnerCommand(const Line& line);
   bool RunQuery(const Line& line);
@@ -64,6 +71,7 @@ class Scenario {
   void Submit(core::Command command);
   void Seal();
   void Report(const core::Batch& batch, const core::Applied& applied);
+  void Print(const ReportLines& lines, bool in_full);
   void Print(const std::string& line) { output_ += line + "\n"; }
 
   check::CheckedMachine machine_;
@@ -73,14 +81,16 @@ class Scenario {
   bool in_batch_ = false;
   bool print_events_ = true;
   bool summarise_ = false;
+  bool violation_printed_ = false;
   std::string prefix_;
+  ReportLines report_;
   std::uint64_t index_ = 0;
   std::uint64_t epoch_ = 1;
   Timestamp now_{};
   std::uint64_t last_id_ = 0;
-  std::map<std::string, Waiting> waiting_;           // by request id
+  std::map<std::string, Waiting> waiting_;  // by request id
   std::map<core::WaiterId, std::string> waiter_ids_;
-  std::map<std::string, core::Token> resources_;     // highest token that each toy resource has seen
+  std::map<std::string, core::Token> resources_;  // highest token that each toy resource has seen
 };
 
 }  // namespace holdfast::scenario

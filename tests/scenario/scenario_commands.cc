@@ -27,7 +27,8 @@ core::ChangeNamespace ParseNamespace(const Line& line) {
   change.name = line.Text("name", "default");
   core::PolicyPatch& patch = change.patch;
   if (line.Has("protection")) {
-    patch.protection = line.Text("protection") == "fenced" ? core::Guarantee::kFenced : core::Guarantee::kAdvisory;
+    patch.protection =
+        line.Text("protection") == "fenced" ? core::Guarantee::kFenced : core::Guarantee::kAdvisory;
   }
   Take(line, "strict", patch.strict);
   Take(line, "ttl_default", patch.ttl_default);
@@ -51,7 +52,8 @@ core::ClientContext ParseClient(const Line& line) {
 }
 
 core::Break ParseBreak(const Line& line) {
-  return core::Break{line.Text("lock"), line.Text("reason"), line.Has("dry_run"), line.Has("now"), line.Has("unsafe")};
+  return core::Break{line.Text("lock"), line.Text("reason"), line.Has("dry_run"), line.Has("now"),
+                     line.Has("unsafe")};
 }
 
 }  // namespace
@@ -97,7 +99,8 @@ core::Detach Scenario::ParseDetach(const Line& line) {
 core::CommandBody Scenario::ParseSession(const Line& line) {
   const std::string& verb = line.word(1);
   if (verb == "open") {
-    return core::OpenSession{line.Text("id"), line.Text("owner"), line.Time("ttl"), ParseClient(line), FreshId()};
+    return core::OpenSession{line.Text("id"), line.Text("owner"), line.Time("ttl"),
+                             ParseClient(line), FreshId()};
   }
   if (verb == "keepalive") {
     return core::KeepAlive{IdOf(line.Text("session"))};
@@ -151,7 +154,8 @@ core::CommandBody Scenario::ParseBody(const Line& line) {
 }
 
 core::Command Scenario::Parse(const Line& line) {
-  core::Command command{line.Text("principal", "tester"), line.Text("ns", "default"), ParseBody(line)};
+  core::Command command{line.Text("principal", "tester"), line.Text("ns", "default"),
+                        ParseBody(line)};
   const bool of_the_engine = std::holds_alternative<core::EpochStart>(command.body) ||
                              std::holds_alternative<core::Detach>(command.body) ||
                              std::holds_alternative<core::RecoverState>(command.body) ||
@@ -170,7 +174,8 @@ bool Scenario::RunQuery(const Line& line) {
   if (verb == "describe") {
     query = core::Describe{name_space, lock};
   } else if (verb == "list") {
-    query = core::List{name_space, line.Text("prefix"), static_cast<std::uint32_t>(line.Number("page")), line.Text("after")};
+    query = core::List{name_space, line.Text("prefix"),
+                       static_cast<std::uint32_t>(line.Number("page")), line.Text("after")};
   } else if (verb == "check-token") {
     query = core::CheckToken{name_space, lock, line.Number("token")};
   } else if (verb == "leader") {

@@ -1,4 +1,7 @@
-// One case per text file. HOLDFAST_REWRITE=1 writes what the commands answer now into the files: review it as a diff.
+// One case per text file. HOLDFAST_REWRITE=1 writes what the commands answer now into the files:
+// review it as a diff.
+#include "tests/scenario/scenario.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -6,8 +9,6 @@
 #include <sstream>
 
 #include <gtest/gtest.h>
-
-#include "tests/scenario/scenario.h"
 
 namespace holdfast::scenario {
 namespace {
