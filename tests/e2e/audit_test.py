@@ -39,16 +39,16 @@ class Audit(harness.TestCase):
 
     def test_lines(self):
         grant, held = self.use_every_verb()
-        acquired = self.wait_line(lambda l: l.get("verb") == "acquire" and l.get("resource") == "a" and
+        acquired = self.wait_line(lambda l: l.get("verb") == "ACQUIRE" and l.get("resource") == "a" and
                                   l.get("outcome") == "GRANTED", "the grant")
         self.assertEqual((acquired["principal"], acquired["namespace"], acquired["owner"]),
                          ("anonymous", "default", "me"))
-        self.assertEqual(str(acquired["fencing_token"]), grant["fencing_token"])
+        self.assertEqual(acquired["token"], grant["fencing_token"])
         self.assertEqual(acquired["lease_fp"], grant["lease_fp"])
         self.wait_line(lambda l: l.get("outcome") == "HELD", "the refusal")
-        broken = self.wait_line(lambda l: l.get("verb") == "break", "the break")
+        broken = self.wait_line(lambda l: l.get("verb") == "BREAK", "the break")
         self.assertEqual((broken["resource"], broken["reason"]), ("b", "because"))
-        released = self.wait_line(lambda l: l.get("verb") == "release", "the release")
+        released = self.wait_line(lambda l: l.get("verb") == "RELEASE", "the release")
         self.assertEqual(released["lease_fp"], held["lease_fp"])
         self.wait_line(lambda l: l.get("resource") == "a" and l.get("cause") == "EXPIRED", "the expiry")
 

@@ -12,7 +12,7 @@ class BadInput(harness.TestCase):
         super().setUpClass()
         cls.folder_of_all = harness.tempfile.mkdtemp(prefix="holdfast-e2e-")
         cls.addClassCleanup(harness.shutil.rmtree, cls.folder_of_all, ignore_errors=True)
-        cls.holdfast = harness.Server(cls.folder_of_all + "/data")
+        cls.holdfast = harness.Server(cls.folder_of_all + "/data", log=cls.folder_of_all + "/log")
         cls.addClassCleanup(harness.TestCase.end, cls.holdfast)
 
     def refused(self, *words, field=None, contains=None, code=64):

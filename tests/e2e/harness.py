@@ -126,13 +126,13 @@ class Background:
 class Server:
     """`holdfast server` on a port of its own. Ready when the constructor returns."""
 
-    def __init__(self, data_dir, *words, env=None, port=None, log=None, ready=True):
+    def __init__(self, data_dir, *words, log, env=None, ready=True):
         self.data_dir = data_dir
         self.words = words
         self.env = env
-        self.port = port or free_port()
+        self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
-        self.log = log or data_dir.rstrip("/") + ".log"
+        self.log = log
         self.process = None
         self.start(ready)
 
@@ -209,7 +209,8 @@ class TestCase(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def server(self, *words, name="data", **options):
-        server = Server(self.path(name), *words, **options)
+        log = self.path(os.path.basename(name) + ".log")
+        server = Server(self.path(name), *words, log=log, **options)
         self.addCleanup(self.end, server)
         return server
 
