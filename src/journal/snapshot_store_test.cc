@@ -75,7 +75,7 @@ TEST_F(SnapshotStoreTest, AnUnfinishedSnapshotOfADeadProcessIsNotListed) {
 }
 
 TEST_F(SnapshotStoreTest, ListsOldestFirstAndRetainsTheNewest) {
-  for (const std::uint64_t index : {7, 100, 30}) {
+  for (const std::uint64_t index : {7U, 100U, 30U}) {
     Write(index, "x");
   }
   EXPECT_EQ(store_.List().value(), (std::vector<std::uint64_t>{7, 30, 100}));

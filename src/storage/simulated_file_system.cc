@@ -339,8 +339,12 @@ Status SimulatedFileSystem::Remove(const std::string& path) {
   if (Status usable = CheckUsable(path, true); !usable.ok()) {
     return usable;
   }
-  if (Find(path) == 0) {
+  const std::uint64_t inode = Find(path);
+  if (inode == 0) {
     return MakeError(ErrorCode::kNotFound, path, "no such file");
+  }
+  if (bytes_left_.has_value()) {
+    *bytes_left_ += inodes_.at(inode).cache.size();
   }
   Change(Split(path).directory, NameChange{Split(path).name, "", 0, 0});
   return {};

@@ -85,7 +85,7 @@ class SimulatedFileSystem final : public FileSystem {
   // reach the platter, and the page cache goes on showing them as clean.
   void FailNextSync() { fail_next_sync_ = true; }
   // So many more bytes can be written, overwriting included (as on a copy-on-write file system); a
-  // write that exceeds it is done in part. Nothing: no limit.
+  // write that exceeds it is done in part. Removing a file gives its bytes back. Nothing: no limit.
   void SetBytesLeft(std::optional<std::uint64_t> bytes) { bytes_left_ = bytes; }
   void SetReadOnly(bool read_only) { read_only_ = read_only; }
 

@@ -158,6 +158,8 @@ TEST_F(SimulatedFileSystemTest, AFullDiskTakesAPartOfTheWrite) {
   EXPECT_EQ(file_->WriteAt(6, "1234567").error().code, ErrorCode::kDiskFull);
   EXPECT_EQ(Content("d/f"), "synced1234");
   EXPECT_EQ(files_.FreeSpace("d").value(), 0U);
+  ASSERT_TRUE(files_.Remove("d/f").ok());
+  EXPECT_EQ(files_.FreeSpace("d").value(), 10U);
   files_.SetBytesLeft(std::nullopt);
   EXPECT_TRUE(file_->WriteAt(6, "1234567").ok());
 }
