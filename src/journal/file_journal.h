@@ -35,6 +35,7 @@ struct JournalStats {
 };
 
 // Beyond Journal's rules: PrepareSegment and Trim may run beside Append, from one other thread.
+// After a crash, the entries of one Append call are all there or none is.
 class FileJournal : public Journal {
  public:
   // Takes the directory lock (kBusy if another server has it), creates an empty journal in an empty
