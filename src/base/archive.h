@@ -1,6 +1,6 @@
-// One description per stored struct serves both directions: `template <class A> void Archive(A& a, T& x) { a(x.f, x.g); }`
-// written beside T, with A = ArchiveWriter or ArchiveReader. Vectors are counted; a reader refuses a count that could not
-// fit in the bytes that are left.
+// One description per stored struct serves both directions: `template <class A> void Archive(A& a,
+// T& x) { a(x.f, x.g); }` written beside T, with A = ArchiveWriter or ArchiveReader. Vectors are
+// counted; a reader refuses a count that could not fit in the bytes that are left.
 #pragma once
 
 #include <algorithm>
@@ -143,7 +143,8 @@ class ArchiveReader {
       return;
     }
     items.clear();
-    items.reserve(static_cast<std::size_t>(std::min<std::uint64_t>(count, 4096)));  // a lying count costs little
+    items.reserve(static_cast<std::size_t>(
+        std::min<std::uint64_t>(count, 4096)));  // a lying count costs little
     for (std::uint64_t i = 0; i < count && in_.ok(); ++i) {
       Get(items.emplace_back());
     }

@@ -22,7 +22,8 @@ TEST(Id, HexRoundTripAndRefusesWhatIsNotHex) {
 }
 
 TEST(Bytes, VarintsRoundTripAtTheirEdges) {
-  for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{127}, std::uint64_t{128}, ~std::uint64_t{0}}) {
+  for (const std::uint64_t value :
+       {std::uint64_t{0}, std::uint64_t{127}, std::uint64_t{128}, ~std::uint64_t{0}}) {
     ByteWriter out;
     out.PutVarint(value);
     out.PutSigned(static_cast<std::int64_t>(value));
@@ -37,7 +38,10 @@ TEST(Bytes, ReaderFailsOnShortAndOverlongInput) {
   ByteReader overlong(std::string_view("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 10));
   overlong.Varint();
   EXPECT_FALSE(overlong.ok());
-  ByteReader short_string(std::string_view("\x05" "ab", 3));
+  ByteReader short_string(
+      std::string_view("\x05"
+                       "ab",
+                       3));
   EXPECT_TRUE(short_string.String().empty());
   EXPECT_FALSE(short_string.ok());
 }

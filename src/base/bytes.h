@@ -1,6 +1,7 @@
-// ByteWriter and ByteReader: the primitive encoding of everything that Holdfast stores (docs/formats/encoding.md).
-// Integers are LEB128 varints (signed ones zigzag), strings are length-prefixed. A reader never reads past its end and
-// never allocates more than the bytes it holds; after the first malformed field it stays failed.
+// ByteWriter and ByteReader: the primitive encoding of everything that Holdfast stores
+// (docs/formats/encoding.md). Integers are LEB128 varints (signed ones zigzag), strings are
+// length-prefixed. A reader never reads past its end and never allocates more than the bytes it
+// holds; after the first malformed field it stays failed.
 #pragma once
 
 #include <array>
@@ -28,7 +29,9 @@ class ByteWriter {
     PutVarint(text.size());
     out_.append(text);
   }
-  void PutRaw(const void* data, std::size_t size) { out_.append(static_cast<const char*>(data), size); }
+  void PutRaw(const void* data, std::size_t size) {
+    out_.append(static_cast<const char*>(data), size);
+  }
 
   std::size_t size() const { return out_.size(); }
   const std::string& bytes() const { return out_; }

@@ -1,5 +1,6 @@
-// HF_CHECK: the third kind of failure. A broken invariant, damage inside a synced prefix or a failed fsync ends the
-// process at once, in every build type; recovery is replay. Never used on anything that a user can send.
+// HF_CHECK: the third kind of failure. A broken invariant, damage inside a synced prefix or a
+// failed fsync ends the process at once, in every build type; recovery is replay. Never used on
+// anything that a user can send.
 #pragma once
 
 namespace holdfast {
@@ -9,9 +10,9 @@ namespace holdfast {
 
 }  // namespace holdfast
 
-#define HF_CHECK(condition, text)                                          \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
-      ::holdfast::CheckFailed(__FILE__, __LINE__, #condition, (text));     \
-    }                                                                      \
+#define HF_CHECK(condition, text)                                      \
+  do {                                                                 \
+    if (!(condition)) {                                                \
+      ::holdfast::CheckFailed(__FILE__, __LINE__, #condition, (text)); \
+    }                                                                  \
   } while (false)

@@ -31,7 +31,8 @@ std::uint32_t CrcPortable(std::string_view bytes, std::uint32_t crc) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t CrcHardware(std::string_view bytes, std::uint32_t crc) {
+__attribute__((target("sse4.2"))) std::uint32_t CrcHardware(std::string_view bytes,
+                                                            std::uint32_t crc) {
   std::uint64_t wide = crc;
   while (bytes.size() >= 8) {
     std::uint64_t word = 0;

@@ -39,7 +39,9 @@ std::array<std::uint8_t, SHA256_DIGEST_LENGTH> Sha256(std::string_view bytes) {
 
 }  // namespace
 
-std::string ToHex(const Id128& id) { return HexOf(id, id.size()); }
+std::string ToHex(const Id128& id) {
+  return HexOf(id, id.size());
+}
 
 std::optional<Id128> ParseId(std::string_view text) {
   Id128 id{};
@@ -57,9 +59,13 @@ std::optional<Id128> ParseId(std::string_view text) {
   return id;
 }
 
-std::string Fingerprint(std::string_view capability) { return HexOf(Sha256(capability), 6); }
+std::string Fingerprint(std::string_view capability) {
+  return HexOf(Sha256(capability), 6);
+}
 
-std::string Fingerprint(const Id128& id) { return Fingerprint(ToHex(id)); }
+std::string Fingerprint(const Id128& id) {
+  return Fingerprint(ToHex(id));
+}
 
 Id128 Hash128(std::string_view bytes) {
   const auto digest = Sha256(bytes);
@@ -71,7 +77,8 @@ Id128 Hash128(std::string_view bytes) {
 Id128 RandomId() {
   Id128 id{};
   // 16 bytes are below the size at which getrandom may be interrupted or short (getrandom(2)).
-  HF_CHECK(getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()), "getrandom failed");
+  HF_CHECK(getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()),
+           "getrandom failed");
   return id;
 }
 

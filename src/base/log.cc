@@ -31,10 +31,16 @@ spdlog::logger& Logger() {
 
 }  // namespace
 
-void SetLevel(Level level) { Logger().set_level(Translate(level)); }
+void SetLevel(Level level) {
+  Logger().set_level(Translate(level));
+}
 
-bool Enabled(Level level) { return Logger().should_log(Translate(level)); }
+bool Enabled(Level level) {
+  return Logger().should_log(Translate(level));
+}
 
-void Write(Level level, std::string_view line) { Logger().log(Translate(level), line); }
+void Write(Level level, std::string_view line) {
+  Logger().log(Translate(level), line);
+}
 
 }  // namespace holdfast::log

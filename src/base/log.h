@@ -1,13 +1,14 @@
-// Structured logging: one line per event, `time level text key=value ...`, to standard error. Levels by who must act:
-// error = the operator now, warning = the operator should look, info = rare life-cycle events, debug = developers.
-// Capabilities (lease, session and request ids) appear only as fingerprints. Thread-safe. core never logs.
+// Structured logging: one line per event, `time level text key=value ...`, to standard error.
+// Levels by who must act: error = the operator now, warning = the operator should look, info = rare
+// life-cycle events, debug = developers. Capabilities (lease, session and request ids) appear only
+// as fingerprints. Thread-safe. core never logs.
 #pragma once
-
-#include <fmt/core.h>
 
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <fmt/core.h>
 
 namespace holdfast::log {
 

@@ -1,5 +1,6 @@
-// Result<T> and Status: operating errors (disk full, bad input, peer gone) as values. Domain outcomes such as "held"
-// are not errors; they are plain data in core/outcome.h. Broken invariants are HF_CHECK.
+// Result<T> and Status: operating errors (disk full, bad input, peer gone) as values. Domain
+// outcomes such as "held" are not errors; they are plain data in core/outcome.h. Broken invariants
+// are HF_CHECK.
 #pragma once
 
 #include <optional>
@@ -54,8 +55,10 @@ inline Error InvalidArgument(std::string field, std::string limit, std::string m
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }

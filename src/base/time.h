@@ -1,5 +1,5 @@
-// The three kinds of time, as types that cannot be mixed. None of these clocks has a now(): time enters the program
-// at one seam (engine/clock.h, client/clock.h) and is data everywhere else.
+// The three kinds of time, as types that cannot be mixed. None of these clocks has a now(): time
+// enters the program at one seam (engine/clock.h, client/clock.h) and is data everywhere else.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,8 @@ namespace holdfast {
 
 using Duration = std::chrono::nanoseconds;
 
-// Nanoseconds since the log began, as stamped into batches by the leader. Never runs faster than real time.
+// Nanoseconds since the log began, as stamped into batches by the leader. Never runs faster than
+// real time.
 struct StateClock {
   using duration = Duration;
   using rep = duration::rep;
@@ -18,7 +19,8 @@ struct StateClock {
 };
 using Timestamp = StateClock::time_point;
 
-// One machine's boot-time clock (CLOCK_BOOTTIME: goes on during suspend, never jumps). Not comparable between machines.
+// One machine's boot-time clock (CLOCK_BOOTTIME: goes on during suspend, never jumps). Not
+// comparable between machines.
 struct BootClock {
   using duration = Duration;
   using rep = duration::rep;
@@ -36,8 +38,12 @@ struct WallClock {
 };
 using WallTime = WallClock::time_point;
 
-constexpr Duration Seconds(std::int64_t seconds) { return std::chrono::seconds(seconds); }
-constexpr Duration Millis(std::int64_t millis) { return std::chrono::milliseconds(millis); }
+constexpr Duration Seconds(std::int64_t seconds) {
+  return std::chrono::seconds(seconds);
+}
+constexpr Duration Millis(std::int64_t millis) {
+  return std::chrono::milliseconds(millis);
+}
 
 inline std::int64_t ToMillis(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();

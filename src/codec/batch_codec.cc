@@ -10,7 +10,8 @@
 namespace holdfast::codec {
 namespace {
 
-// Flags before each command. A batch usually comes from few callers: what equals the command before is not repeated.
+// Flags before each command. A batch usually comes from few callers: what equals the command before
+// is not repeated.
 constexpr std::uint8_t kNewPrincipal = 1;
 constexpr std::uint8_t kNewNamespace = 2;
 
@@ -27,7 +28,9 @@ bool ReadBody(std::uint64_t tag, ArchiveReader& reader, core::CommandBody& body)
   }
 }
 
-Error Corrupt(const char* what) { return Error{ErrorCode::kCorrupt, std::string("a batch does not decode: ") + what, {}, {}}; }
+Error Corrupt(const char* what) {
+  return Error{ErrorCode::kCorrupt, std::string("a batch does not decode: ") + what, {}, {}};
+}
 
 }  // namespace
 
@@ -61,11 +64,13 @@ void EncodeBatch(const core::Batch& batch, std::uint32_t feature_level, ByteWrit
 }
 
 std::size_t EncodedSizeBound(const core::Command& command) {
-  // Fixed parts: flags, tag, lengths, at most eight ten-byte integers and two ids; a policy patch has 15 fields.
+  // Fixed parts: flags, tag, lengths, at most eight ten-byte integers and two ids; a policy patch
+  // has 15 fields.
   std::size_t bytes = 256 + command.principal.size() + command.name_space.size();
   const auto strings = [&](const auto&... text) { bytes += (text.size() + ... + 0); };
   if (const auto* acquire = std::get_if<core::Acquire>(&command.body); acquire != nullptr) {
-    strings(acquire->resource, acquire->request_id, acquire->owner, acquire->value, acquire->client.client_id);
+    strings(acquire->resource, acquire->request_id, acquire->owner, acquire->value,
+            acquire->client.client_id);
     for (const core::MetadataEntry& entry : acquire->metadata) {
       bytes += 20 + entry.key.size() + entry.value.size();
     }
@@ -77,11 +82,13 @@ std::size_t EncodedSizeBound(const core::Command& command) {
     strings(cancel->resource, cancel->request_id, cancel->owner, cancel->client.client_id);
   } else if (const auto* broken = std::get_if<core::Break>(&command.body); broken != nullptr) {
     strings(broken->resource, broken->reason);
-  } else if (const auto* proclaim = std::get_if<core::Proclaim>(&command.body); proclaim != nullptr) {
+  } else if (const auto* proclaim = std::get_if<core::Proclaim>(&command.body);
+             proclaim != nullptr) {
     strings(proclaim->resource, proclaim->value);
   } else if (const auto* open = std::get_if<core::OpenSession>(&command.body); open != nullptr) {
     strings(open->request_id, open->owner, open->client.client_id);
-  } else if (const auto* change = std::get_if<core::ChangeNamespace>(&command.body); change != nullptr) {
+  } else if (const auto* change = std::get_if<core::ChangeNamespace>(&command.body);
+             change != nullptr) {
     strings(change->name);
   }
   return bytes;
@@ -97,7 +104,8 @@ Result<DecodedBatch> DecodeBatch(std::string_view bytes) {
   if (in.ok() && (format != kBatchFormat || decoded.feature_level > core::kFeatureLevelMax)) {
     return Error{ErrorCode::kUnsupported,
                  "a batch has format " + std::to_string(format) + " and feature level " +
-                     std::to_string(decoded.feature_level) + ", this build knows " + std::to_string(kBatchFormat) + " and " +
+                     std::to_string(decoded.feature_level) + ", this build knows " +
+                     std::to_string(kBatchFormat) + " and " +
                      std::to_string(core::kFeatureLevelMax),
                  {},
                  {}};

@@ -1,7 +1,7 @@
 // Batches to bytes and back: the payload of log entries. Format: docs/formats/batch.md.
 //
-// Pure; any thread. Decoding is bounded by the input: it never reads beyond it, never allocates much more than it, and
-// refuses what does not decode completely.
+// Pure; any thread. Decoding is bounded by the input: it never reads beyond it, never allocates
+// much more than it, and refuses what does not decode completely.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct DecodedBatch {
   std::uint32_t feature_level = 0;
 };
 
-// kUnsupported for a newer format or feature level (the log was written by a newer build), kCorrupt otherwise.
+// kUnsupported for a newer format or feature level (the log was written by a newer build), kCorrupt
+// otherwise.
 Result<DecodedBatch> DecodeBatch(std::string_view bytes);
 
 }  // namespace holdfast::codec

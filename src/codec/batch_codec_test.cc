@@ -29,7 +29,8 @@ core::Batch BatchOfEveryCommand() {
   change.patch.protection = core::Guarantee::kFenced;
   change.patch.ttl_max = Seconds(60);
   const auto add = [&](std::string principal, std::string name_space, core::CommandBody body) {
-    batch.commands.push_back(core::Command{std::move(principal), std::move(name_space), std::move(body)});
+    batch.commands.push_back(
+        core::Command{std::move(principal), std::move(name_space), std::move(body)});
   };
   add("", "", core::EpochStart{3, Seconds(10)});
   add("alice", "default", acquire);

@@ -1,5 +1,5 @@
-// The stored fields of each command, in order. Append only; a change of meaning needs a new feature level. The tag of a
-// command in a batch is its place in core::CommandBody, from 1.
+// The stored fields of each command, in order. Append only; a change of meaning needs a new feature
+// level. The tag of a command in a batch is its place in core::CommandBody, from 1.
 #pragma once
 
 #include "base/archive.h"
@@ -14,7 +14,8 @@ void Archive(A& a, ClientContext& c) {
 }
 template <typename A>
 void Archive(A& a, Acquire& c) {
-  a(c.resource, c.request_id, c.owner, c.ttl, c.session, c.wait, c.metadata, c.campaign, c.value, c.client, c.lease_id);
+  a(c.resource, c.request_id, c.owner, c.ttl, c.session, c.wait, c.metadata, c.campaign, c.value,
+    c.client, c.lease_id);
 }
 template <typename A>
 void Archive(A& a, Renew& c) {

@@ -1,6 +1,6 @@
-// Commands: everything that changes the state. They are data; codec/ writes them into batches, machine.h applies them.
-// What each does: docs/SEMANTICS.md. Check a command with Validate (validate.h) before it is journaled; what was journaled
-// applies without failing.
+// Commands: everything that changes the state. They are data; codec/ writes them into batches,
+// machine.h applies them. What each does: docs/SEMANTICS.md. Check a command with Validate
+// (validate.h) before it is journaled; what was journaled applies without failing.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +36,14 @@ struct Acquire {
   std::string resource;
   std::string request_id;  // never empty here: fronts make one if the caller did not
   std::string owner;
-  Duration ttl{};          // 0: the namespace's default
-  Id128 session{};         // zero: none
-  Duration wait{};         // 0: try once
+  Duration ttl{};                       // 0: the namespace's default
+  Id128 session{};                      // zero: none
+  Duration wait{};                      // 0: try once
   std::vector<MetadataEntry> metadata;  // sorted by key
   bool campaign = false;
   std::string value;
   ClientContext client;
-  Id128 lease_id{};        // stamped by the engine; becomes the lease's id if this is granted
+  Id128 lease_id{};  // stamped by the engine; becomes the lease's id if this is granted
 };
 
 struct Renew {
@@ -100,7 +100,9 @@ struct CloseSession {
 };
 
 enum class NamespaceVerb : std::uint8_t { kCreate = 1, kSet = 2, kDelete = 3 };
-constexpr bool EnumInRange(NamespaceVerb verb) { return verb >= NamespaceVerb::kCreate && verb <= NamespaceVerb::kDelete; }
+constexpr bool EnumInRange(NamespaceVerb verb) {
+  return verb >= NamespaceVerb::kCreate && verb <= NamespaceVerb::kDelete;
+}
 
 struct ChangeNamespace {
   NamespaceVerb verb = NamespaceVerb::kSet;
@@ -118,14 +120,16 @@ struct SetFeatureLevel {
   std::uint32_t level = 0;
 };
 
-// After a recovery with lost state: tokens go on above the floor, and nothing is granted for `block`.
+// After a recovery with lost state: tokens go on above the floor, and nothing is granted for
+// `block`.
 struct RecoverState {
   Token token_floor = 0;
   Duration block{};
 };
 
-using CommandBody = std::variant<Acquire, Renew, Release, Cancel, Detach, Break, Proclaim, OpenSession, KeepAlive,
-                                 CloseSession, ChangeNamespace, EpochStart, SetFeatureLevel, RecoverState>;
+using CommandBody =
+    std::variant<Acquire, Renew, Release, Cancel, Detach, Break, Proclaim, OpenSession, KeepAlive,
+                 CloseSession, ChangeNamespace, EpochStart, SetFeatureLevel, RecoverState>;
 
 struct Command {
   std::string principal;   // the authenticated caller; empty for the engine's own commands
@@ -137,8 +141,8 @@ struct Command {
 struct Batch {
   std::uint64_t index = 0;  // of its last entry in the log
   std::uint64_t epoch = 0;
-  Timestamp time{};         // never falls, never rises by more than kTimeStepMax
-  WallTime wall{};          // never falls; display only
+  Timestamp time{};  // never falls, never rises by more than kTimeStepMax
+  WallTime wall{};   // never falls; display only
   std::vector<Command> commands;
 };
 

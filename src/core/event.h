@@ -1,4 +1,5 @@
-// What applying a batch tells the outside: answers, late answers of waiters, and events for watches, audit and metrics.
+// What applying a batch tells the outside: answers, late answers of waiters, and events for
+// watches, audit and metrics.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@
 namespace holdfast::core {
 
 enum class EventKind : std::uint8_t {
-  kGranted = 1,       // cause: kAcquired or kHandedOver
-  kEnded = 2,         // cause: how
-  kRevoking = 3,      // a break began; `reason` holds the administrator's words
+  kGranted = 1,   // cause: kAcquired or kHandedOver
+  kEnded = 2,     // cause: how
+  kRevoking = 3,  // a break began; `reason` holds the administrator's words
   kWaiting = 4,
-  kWaiterLeft = 5,    // without a grant; cause: why
+  kWaiterLeft = 5,  // without a grant; cause: why
   kProclaimed = 6,
-  kConfirmed = 7,     // a provisional grant was renewed for the first time
+  kConfirmed = 7,  // a provisional grant was renewed for the first time
   kSessionOpened = 8,
   kSessionEnded = 9,
 };
@@ -27,13 +28,14 @@ const char* EventKindName(EventKind kind);  // "GRANTED"
 struct Event {
   EventKind kind = EventKind::kGranted;
   Cause cause = Cause::kNone;
-  Token token = 0;          // of an event of a lease, as is the value; none in events of waiters and sessions
+  Token token =
+      0;  // of an event of a lease, as is the value; none in events of waiters and sessions
   std::string name_space;
-  std::string resource;     // empty in session events
-  std::string principal;    // whose lease, wait or session it is
+  std::string resource;   // empty in session events
+  std::string principal;  // whose lease, wait or session it is
   std::string owner;
-  Id128 capability{};       // lease or session id, none of a waiter; logged only as a fingerprint
-  std::string value;        // of an election
+  Id128 capability{};  // lease or session id, none of a waiter; logged only as a fingerprint
+  std::string value;   // of an election
   std::string reason;
 };
 

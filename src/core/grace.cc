@@ -11,7 +11,8 @@ void EpochFloors::Add(Timestamp at, Duration grace) {
     starts_.back().grace = std::max(starts_.back().grace, grace);
     return;
   }
-  // A promise that is alive now ends by d + g, and only starts after d - g matter to it: nothing older than two graces.
+  // A promise that is alive now ends by d + g, and only starts after d - g matter to it: nothing
+  // older than two graces.
   Duration longest = grace;
   for (const Start& start : starts_) {
     longest = std::max(longest, start.grace);
@@ -25,7 +26,8 @@ void EpochFloors::Add(Timestamp at, Duration grace) {
   starts_.push_back(Start{at, at, grace});
 }
 
-Timestamp EpochFloors::WithFloors(Timestamp deadline, Timestamp renewed_at, Duration promise) const {
+Timestamp EpochFloors::WithFloors(Timestamp deadline, Timestamp renewed_at,
+                                  Duration promise) const {
   Timestamp end = deadline;
   for (const Start& start : starts_) {
     if (start.at < renewed_at || end < start.first) {

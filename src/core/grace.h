@@ -1,9 +1,11 @@
-// The floor that the start of an epoch puts under leases and sessions, so that their owners can reconnect (I7).
+// The floor that the start of an epoch puts under leases and sessions, so that their owners can
+// reconnect (I7).
 //
-// A promise of length p that was last renewed for deadline d and was alive when an epoch started at E lasts until at least
-// min(E + g, d + g) with g = min(p, grace of that epoch). However many epochs start, it gets at most g beyond d in total:
-// a dead holder under a flapping leader still expires. Nothing is rewritten when an epoch starts; the floor is computed
-// when a deadline is looked at.
+// A promise of length p that was last renewed for deadline d and was alive when an epoch started at
+// E lasts until at least min(E + g, d + g) with g = min(p, grace of that epoch). However many
+// epochs start, it gets at most g beyond d in total: a dead holder under a flapping leader still
+// expires. Nothing is rewritten when an epoch starts; the floor is computed when a deadline is
+// looked at.
 #pragma once
 
 #include <vector>
@@ -22,7 +24,8 @@ class EpochFloors {
     Duration grace{};
   };
 
-  // An epoch started at state time `at`. Starts that no living promise can depend on any more are forgotten.
+  // An epoch started at state time `at`. Starts that no living promise can depend on any more are
+  // forgotten.
   void Add(Timestamp at, Duration grace);
 
   // When the promise really ends.

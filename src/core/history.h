@@ -1,5 +1,6 @@
-// The last transitions of all resources, in one bounded ring: who held what, and how it ended. A lock that nobody uses any
-// more costs nothing once its transitions have left the ring. It also answers "how did this lease end?" for late releases.
+// The last transitions of all resources, in one bounded ring: who held what, and how it ended. A
+// lock that nobody uses any more costs nothing once its transitions have left the ring. It also
+// answers "how did this lease end?" for late releases.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 namespace holdfast::core {
 
 struct Transition {
-  std::uint64_t index = 0;     // of the batch
+  std::uint64_t index = 0;  // of the batch
   WallTime at{};
   Cause cause = Cause::kNone;  // kAcquired and kHandedOver begin a lease, the others end it
   Token token = 0;
@@ -33,8 +34,12 @@ class History {
     ring_.push_back(std::move(transition));
     return first_ + ring_.size() - 1;
   }
-  bool Has(std::uint64_t position) const { return position >= first_ && position < first_ + ring_.size(); }
-  const Transition& At(std::uint64_t position) const { return ring_[static_cast<std::size_t>(position - first_)]; }
+  bool Has(std::uint64_t position) const {
+    return position >= first_ && position < first_ + ring_.size();
+  }
+  const Transition& At(std::uint64_t position) const {
+    return ring_[static_cast<std::size_t>(position - first_)];
+  }
   std::size_t size() const { return ring_.size(); }
   std::uint64_t first() const { return first_; }
   // Removes the oldest, and gives the resource that it belonged to.

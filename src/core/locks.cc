@@ -8,11 +8,10 @@
 
 namespace holdfast::core {
 
-std::size_t Locks::HashKey::operator()(const ResourceKeyView& key) const { return Hash64(key.second, key.first); }
-
 Slot Locks::Find(NamespaceId id, std::string_view name) const {
-  const auto found = by_key_.find(ResourceKeyView(id, name));
-  return found == by_key_.end() ? kNoSlot : found->second;
+  return index_.Find(Hash64(name, id), [&](const Resource& resource) {
+    return resource.name_space == id && resource.name == name;
+  });
 }
 
 Slot Locks::FindOrAdd(NamespaceId id, const std::string& name) {
@@ -25,7 +24,8 @@ Slot Locks::FindOrAdd(NamespaceId id, const std::string& name) {
   const Slot slot = resources_.Add();
   resources_[slot].name = name;
   resources_[slot].name_space = id;
-  by_key_.emplace(ResourceKey(id, name), slot);
+  resources_[slot].hash = Hash64(name, id);
+  index_.Insert(resources_[slot].hash, slot);
   ordered_.emplace(ResourceKey(id, name), slot);
   namespaces_.Keep(id);
   return slot;
@@ -37,7 +37,7 @@ void Locks::ForgetIfIdle(Slot slot) {
     return;
   }
   const NamespaceId id = resource.name_space;
-  by_key_.erase(by_key_.find(ResourceKeyView(id, resource.name)));
+  index_.Erase(resource.hash, slot);
   ordered_.erase(ordered_.find(ResourceKeyView(id, resource.name)));
   resources_.Free(slot);
   namespaces_.Drop(id);
@@ -45,7 +45,9 @@ void Locks::ForgetIfIdle(Slot slot) {
 
 Locks::LeaseEnd Locks::EndOf(const EpochFloors& floors, const Resource& resource) const {
   const Lease& lease = resource.lease;
-  const Cause own = lease.revoking ? Cause::kBroken : lease.provisional ? Cause::kUnconfirmed : Cause::kExpired;
+  const Cause own = lease.revoking      ? Cause::kBroken
+                    : lease.provisional ? Cause::kUnconfirmed
+                                        : Cause::kExpired;
   if (lease.session == kNoSlot) {
     return LeaseEnd{OwnEnd(floors, lease), own};
   }
@@ -58,7 +60,8 @@ Locks::LeaseEnd Locks::EndOf(const EpochFloors& floors, const Resource& resource
     return LeaseEnd{session_end, Cause::kSessionExpired};
   }
   const Timestamp own_end = OwnEnd(floors, lease);
-  return own_end < session_end ? LeaseEnd{own_end, own} : LeaseEnd{session_end, Cause::kSessionExpired};
+  return own_end < session_end ? LeaseEnd{own_end, own}
+                               : LeaseEnd{session_end, Cause::kSessionExpired};
 }
 
 Slot Locks::Settle(Context& context, Slot slot) {
@@ -123,8 +126,9 @@ Granted Locks::Begin(Context& context, Slot slot, const Claim& claim, Cause caus
 
 Granted Locks::Describe(const Context& context, const Resource& resource) const {
   const Duration remaining = EndOf(context.floors, resource).at - context.now;
-  return Granted{resource.lease.id,          resource.lease.token,          resource.lease.ttl,     remaining,
-                 resource.lease.provisional, PolicyOf(resource).protection, context.wall + remaining};
+  return Granted{
+      resource.lease.id,          resource.lease.token,          resource.lease.ttl,      remaining,
+      resource.lease.provisional, PolicyOf(resource).protection, context.wall + remaining};
 }
 
 // Ends the lease and nothing else: who comes next is HandOver's business.
@@ -159,8 +163,10 @@ void Locks::EndAndHandOver(Context& context, Slot slot, const LeaseEnd& end, boo
   End(context, slot, end);
   Resource& resource = resources_[slot];
   const Duration lock_delay = PolicyOf(resource).lock_delay;
-  // A holder that released, closed its session or never confirmed cannot have work under way; one that vanished can.
-  const bool may_still_act = end.cause == Cause::kExpired || end.cause == Cause::kSessionExpired || end.cause == Cause::kBroken;
+  // A holder that released, closed its session or never confirmed cannot have work under way; one
+  // that vanished can.
+  const bool may_still_act = end.cause == Cause::kExpired || end.cause == Cause::kSessionExpired ||
+                             end.cause == Cause::kBroken;
   if (delay && may_still_act && lock_delay > Duration{} && !(end.at + lock_delay < context.now)) {
     resource.delayed = true;
     resource.delay_until = end.at + lock_delay;
@@ -181,7 +187,8 @@ bool Locks::BelowHoldLimit(Slot tenant) const {
   return usage.holds < namespaces_.At(usage.name_space).policy.holds_per_tenant;
 }
 
-// Grants to the first waiter that can take it, in this very batch: one waiter is answered, the others hear nothing.
+// Grants to the first waiter that can take it, in this very batch: one waiter is answered, the
+// others hear nothing.
 void Locks::HandOver(Context& context, Slot slot) {
   Resource& resource = resources_[slot];
   while (resource.queue != nullptr && !resource.queue->attached.empty()) {
@@ -198,7 +205,8 @@ void Locks::HandOver(Context& context, Slot slot) {
       RemoveWaiter(context, next, RefusalCode::kTenantLimit, Cause::kNone);
       continue;
     }
-    const Claim claim{waiter.lease_id, waiter.tenant, waiter.session, waiter.ttl, &waiter.owner, &waiter.metadata, &waiter.value};
+    const Claim claim{waiter.lease_id, waiter.tenant,    waiter.session, waiter.ttl,
+                      &waiter.owner,   &waiter.metadata, &waiter.value};
     const Granted granted = Begin(context, slot, claim, Cause::kHandedOver);
     Record& record = requests_.At(waiter.record);
     record.kind = RecordKind::kGranted;
@@ -237,7 +245,8 @@ void Locks::OnLeaseTimer(Context& context, Slot slot) {
   if (HasOwnEnd(lease)) {
     const Timestamp end = OwnEnd(context.floors, lease);
     if (end > lease.timer_at) {
-      SetLeaseTimer(context, slot, end);  // renewed since the timer was set: its turn comes at its own end
+      SetLeaseTimer(context, slot,
+                    end);  // renewed since the timer was set: its turn comes at its own end
     } else {
       EndAndHandOver(context, slot, EndOf(context.floors, resource), /*delay=*/true);
     }
@@ -293,8 +302,8 @@ void Locks::Note(Context& context, Slot slot, Cause cause, const std::string& re
   }
 }
 
-void Locks::Emit(Context& context, const Resource& resource, EventKind kind, Cause cause, Slot tenant,
-                 const std::string& owner) {
+void Locks::Emit(Context& context, const Resource& resource, EventKind kind, Cause cause,
+                 Slot tenant, const std::string& owner) {
   Event& event = context.out.events.emplace_back();
   event.kind = kind;
   event.cause = cause;
@@ -302,7 +311,8 @@ void Locks::Emit(Context& context, const Resource& resource, EventKind kind, Cau
   event.resource = resource.name;
   event.principal = namespaces_.TenantAt(tenant).principal;
   event.owner = owner;
-  if (kind != EventKind::kWaiting && kind != EventKind::kWaiterLeft) {  // a waiter has no lease; the holder's is not its own
+  if (kind != EventKind::kWaiting &&
+      kind != EventKind::kWaiterLeft) {  // a waiter has no lease; the holder's is not its own
     event.token = resource.lease.token;
     event.capability = resource.lease.id;
     event.value = resource.value;
@@ -349,7 +359,8 @@ void Locks::DrainSessions(Context& context) {
     --context.due_left;
     const Session& session = sessions_.At(slot);
     if (!session.holds.empty()) {
-      EndAndHandOver(context, session.holds.first, LeaseEnd{session.ended_at, session.ended}, /*delay=*/true);
+      EndAndHandOver(context, session.holds.first, LeaseEnd{session.ended_at, session.ended},
+                     /*delay=*/true);
     } else {
       Leave(context, session.waits.first, RefusalCode::kSessionEnded, session.ended);
     }

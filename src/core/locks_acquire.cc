@@ -16,7 +16,8 @@ std::uint64_t CancellerOf(const std::string& resource, const std::string& owner)
 
 }  // namespace
 
-Outcome Locks::Acquire(Context& context, NamespaceId id, const std::string& principal, const core::Acquire& command) {
+Outcome Locks::Acquire(Context& context, NamespaceId id, const std::string& principal,
+                       const core::Acquire& command) {
   const Slot tenant = namespaces_.TenantOf(id, principal);
   if (tenant == kNoSlot) {
     Refused refused;
@@ -35,7 +36,8 @@ Outcome Locks::Acquire(Context& context, NamespaceId id, const std::string& prin
   }
   if (!requests_.HasRoom(tenant, command.request_id)) {
     refused.code = RefusalCode::kTenantLimit;
-    refused.limit = "request_bytes_per_tenant=" + std::to_string(namespaces_.At(id).policy.request_bytes_per_tenant);
+    refused.limit = "request_bytes_per_tenant=" +
+                    std::to_string(namespaces_.At(id).policy.request_bytes_per_tenant);
     namespaces_.ForgetIfIdle(tenant);
     return refused;
   }
@@ -45,7 +47,8 @@ Outcome Locks::Acquire(Context& context, NamespaceId id, const std::string& prin
   return Decide(context, id, command, tenant, record);
 }
 
-Outcome Locks::Decide(Context& context, NamespaceId id, const core::Acquire& command, Slot tenant, Slot record) {
+Outcome Locks::Decide(Context& context, NamespaceId id, const core::Acquire& command, Slot tenant,
+                      Slot record) {
   const Policy& policy = namespaces_.At(id).policy;
   if (policy.strict && policy.protection == Guarantee::kAdvisory) {
     return Refuse(context, RefusalCode::kFencingRequired, kNoSlot, record);
@@ -81,9 +84,13 @@ Outcome Locks::Decide(Context& context, NamespaceId id, const core::Acquire& com
     ForgetIfIdle(slot);
     return refused;
   }
-  const Duration ttl = command.ttl == Duration{} ? policy.ttl_default : std::clamp(command.ttl, policy.ttl_min, policy.ttl_max);
-  const Claim claim{command.lease_id, tenant, session, session == kNoSlot ? ttl : sessions_.At(session).ttl,
-                    &command.owner, &command.metadata, &command.value};
+  const Duration ttl = command.ttl == Duration{}
+                           ? policy.ttl_default
+                           : std::clamp(command.ttl, policy.ttl_min, policy.ttl_max);
+  const Claim claim{command.lease_id, tenant,
+                    session,          session == kNoSlot ? ttl : sessions_.At(session).ttl,
+                    &command.owner,   &command.metadata,
+                    &command.value};
   const Granted granted = Begin(context, slot, claim, Cause::kAcquired);
   Record& remembered = requests_.At(record);
   remembered.kind = RecordKind::kGranted;
@@ -114,10 +121,12 @@ Refused Locks::Refuse(Context& context, RefusalCode code, Slot slot, Slot record
   const Policy& policy = PolicyOf(resource);
   refused.queue_length = resource.queue == nullptr ? 0 : resource.queue->all.size;
   if (resource.held) {
-    refused.holder = std::make_unique<HolderView>(ViewHolder(context.floors, resource, context.now));
+    refused.holder =
+        std::make_unique<HolderView>(ViewHolder(context.floors, resource, context.now));
     refused.retry_after = std::max(refused.retry_after.value_or(Duration{}), refused.holder->left);
   } else if (resource.delayed) {
-    refused.retry_after = std::max({refused.retry_after.value_or(Duration{}), resource.delay_until - context.now, Duration{}});
+    refused.retry_after = std::max(
+        {refused.retry_after.value_or(Duration{}), resource.delay_until - context.now, Duration{}});
   }
   if (code == RefusalCode::kQueueFull) {
     refused.limit = "waiters_per_resource=" + std::to_string(policy.waiters_per_resource);
@@ -127,8 +136,8 @@ Refused Locks::Refuse(Context& context, RefusalCode code, Slot slot, Slot record
   return refused;
 }
 
-Outcome Locks::RefuseOrQueue(Context& context, const core::Acquire& command, Slot slot, Slot tenant, Slot session,
-                             Slot record) {
+Outcome Locks::RefuseOrQueue(Context& context, const core::Acquire& command, Slot slot, Slot tenant,
+                             Slot session, Slot record) {
   const Resource& resource = resources_[slot];
   if (session != kNoSlot) {
     if (resource.held && resource.lease.session == session) {
@@ -139,7 +148,8 @@ Outcome Locks::RefuseOrQueue(Context& context, const core::Acquire& command, Slo
     }
   }
   if (command.wait == Duration{}) {
-    return Refuse(context, resource.held ? RefusalCode::kHeld : RefusalCode::kDelayed, slot, record);
+    return Refuse(context, resource.held ? RefusalCode::kHeld : RefusalCode::kDelayed, slot,
+                  record);
   }
   const Policy& policy = PolicyOf(resource);
   const std::uint32_t queued = resource.queue == nullptr ? 0 : resource.queue->all.size;
@@ -177,7 +187,8 @@ bool Locks::IsWaiting(Slot slot, Slot session) const {
   return false;
 }
 
-Outcome Locks::Enqueue(Context& context, const core::Acquire& command, Slot slot, Slot tenant, Slot session, Slot record) {
+Outcome Locks::Enqueue(Context& context, const core::Acquire& command, Slot slot, Slot tenant,
+                       Slot session, Slot record) {
   Resource& resource = resources_[slot];
   const Policy& policy = PolicyOf(resource);
   const Slot waiter_slot = waiters_.Add();
@@ -190,7 +201,8 @@ Outcome Locks::Enqueue(Context& context, const core::Acquire& command, Slot slot
   waiter.owner = command.owner;
   waiter.metadata = command.metadata;
   waiter.value = command.value;
-  waiter.ttl = command.ttl == Duration{} ? policy.ttl_default : std::clamp(command.ttl, policy.ttl_min, policy.ttl_max);
+  waiter.ttl = command.ttl == Duration{} ? policy.ttl_default
+                                         : std::clamp(command.ttl, policy.ttl_min, policy.ttl_max);
   if (session != kNoSlot) {
     waiter.ttl = sessions_.At(session).ttl;
     PushBack<Waiter, &Waiter::on_session>(waiters_, sessions_.At(session).waits, waiter_slot);
@@ -240,12 +252,14 @@ Outcome Locks::Repeat(Context& context, NamespaceId id, const core::Acquire& com
     return Reattach(context, waiter_by_id_.at(requests_.At(record).waiter));
   }
   if (kind == RecordKind::kGranted) {
-    if (slot != kNoSlot && resources_[slot].held && resources_[slot].lease.id == requests_.At(record).capability) {
+    if (slot != kNoSlot && resources_[slot].held &&
+        resources_[slot].lease.id == requests_.At(record).capability) {
       return Describe(context, resources_[slot]);
     }
     Refused ended;
     ended.code = RefusalCode::kEnded;
-    ended.cause = slot == kNoSlot ? Cause::kNone : HowItEnded(resources_[slot], requests_.At(record).capability);
+    ended.cause = slot == kNoSlot ? Cause::kNone
+                                  : HowItEnded(resources_[slot], requests_.At(record).capability);
     return ended;
   }
   if (kind == RecordKind::kCancelled) {
@@ -253,7 +267,8 @@ Outcome Locks::Repeat(Context& context, NamespaceId id, const core::Acquire& com
     cancelled.code = RefusalCode::kCancelled;
     return cancelled;
   }
-  if (requests_.At(record).code == RefusalCode::kNone) {  // only where a planted bug forgets refusals
+  if (requests_.At(record).code ==
+      RefusalCode::kNone) {  // only where a planted bug forgets refusals
     return Decide(context, id, command, requests_.At(record).tenant, record);
   }
   return Refuse(context, requests_.At(record).code, slot, kNoSlot);
@@ -270,7 +285,8 @@ Outcome Locks::Reattach(Context& context, Slot waiter_slot) {
   }
   const Queued queued{waiter.id, waiter.attachment, resources_[slot].queue->all.size};
   Settle(context, slot);
-  if (waiter_by_id_.contains(queued.waiter) && !resources_[slot].held && !resources_[slot].delayed) {
+  if (waiter_by_id_.contains(queued.waiter) && !resources_[slot].held &&
+      !resources_[slot].delayed) {
     HandOver(context, slot);  // it was free, since only detached waiters were there
   }
   // If it was decided just now, the resolution follows with this very attachment.
@@ -318,8 +334,10 @@ void Locks::RemoveWaiter(Context& context, Slot waiter_slot, RefusalCode refusal
 
 bool Locks::RemoveIfOver(Context& context, Slot waiter_slot) {
   const Waiter& waiter = waiters_[waiter_slot];
-  if (waiter.session != kNoSlot && Sessions::IsOver(context.floors, sessions_.At(waiter.session), context.now)) {
-    RemoveWaiter(context, waiter_slot, RefusalCode::kSessionEnded, Sessions::EndCause(sessions_.At(waiter.session)));
+  if (waiter.session != kNoSlot &&
+      Sessions::IsOver(context.floors, sessions_.At(waiter.session), context.now)) {
+    RemoveWaiter(context, waiter_slot, RefusalCode::kSessionEnded,
+                 Sessions::EndCause(sessions_.At(waiter.session)));
   } else if (waiter.deadline < context.now) {
     RemoveWaiter(context, waiter_slot, RefusalCode::kWaitTimeout, Cause::kWaitTimedOut);
   } else if (!waiter.attached && waiter.detach_at < context.now) {
@@ -336,7 +354,8 @@ void Locks::Leave(Context& context, Slot waiter_slot, RefusalCode refusal, Cause
   ForgetIfIdle(slot);
 }
 
-Cancelled Locks::Cancel(Context& context, NamespaceId id, const std::string& principal, const core::Cancel& command) {
+Cancelled Locks::Cancel(Context& context, NamespaceId id, const std::string& principal,
+                        const core::Cancel& command) {
   const Slot tenant = namespaces_.TenantOf(id, principal);
   if (tenant == kNoSlot) {
     return Cancelled{CancelResult::kMemoryFull};
@@ -351,14 +370,16 @@ Cancelled Locks::Cancel(Context& context, NamespaceId id, const std::string& pri
       namespaces_.ForgetIfIdle(tenant);
       return Cancelled{CancelResult::kMemoryFull};
     }
-    Record& record = requests_.At(requests_.Add(context, tenant, command.request_id, command.client));
+    Record& record =
+        requests_.At(requests_.Add(context, tenant, command.request_id, command.client));
     record.kind = RecordKind::kCancelled;
     record.code = RefusalCode::kCancelled;
     record.canceller = CancellerOf(command.resource, command.owner);
     return Cancelled{CancelResult::kBeforeArrival};
   }
   Record& record = requests_.At(known);
-  if (record.canceller != CancellerOf(command.resource, command.owner) || record.kind == RecordKind::kSession) {
+  if (record.canceller != CancellerOf(command.resource, command.owner) ||
+      record.kind == RecordKind::kSession) {
     return Cancelled{CancelResult::kNotYours};
   }
   if (record.kind == RecordKind::kWaiting) {

@@ -7,7 +7,8 @@
 
 namespace holdfast::core {
 
-// Looks for the end of this lease among the resource's newest transitions that are still remembered.
+// Looks for the end of this lease among the resource's newest transitions that are still
+// remembered.
 Cause Locks::HowItEnded(const Resource& resource, const Id128& lease_id) const {
   std::uint64_t position = resource.last_transition;
   for (std::size_t seen = 0; seen < kTransitionsSearched && history_.Has(position); ++seen) {
@@ -22,7 +23,8 @@ Cause Locks::HowItEnded(const Resource& resource, const Id128& lease_id) const {
 
 NotRenewed Locks::NotCurrent(NamespaceId id, std::string_view name, const Id128& lease_id) const {
   const Slot slot = Find(id, name);
-  return NotRenewed{slot == kNoSlot ? Cause::kNeverHeld : HowItEnded(resources_[slot], lease_id), {}, {}};
+  return NotRenewed{
+      slot == kNoSlot ? Cause::kNeverHeld : HowItEnded(resources_[slot], lease_id), {}, {}};
 }
 
 Outcome Locks::Renew(Context& context, NamespaceId id, const core::Renew& command) {
@@ -34,8 +36,9 @@ Outcome Locks::Renew(Context& context, NamespaceId id, const core::Renew& comman
   Lease& lease = resource.lease;
   const LeaseEnd end = EndOf(context.floors, resource);
   // A renewal does not extend the session that the lease may be on: its keepalives came before.
-  const bool session_over = lease.session != kNoSlot &&
-                            Sessions::IsOver(context.floors, sessions_.At(lease.session), context.now);
+  const bool session_over =
+      lease.session != kNoSlot &&
+      Sessions::IsOver(context.floors, sessions_.At(lease.session), context.now);
   if ((end.at < context.previous || session_over) && !Planted(Bug::kExpiredRenews)) {
     return NotRenewed{end.cause, {}, {}};  // over, and about to be processed
   }
@@ -76,7 +79,8 @@ Released Locks::Release(Context& context, NamespaceId id, const core::Release& c
     return Released{false, Cause::kNeverHeld};
   }
   const Resource& resource = resources_[slot];
-  const bool current = resource.held && (resource.lease.id == command.lease_id || Planted(Bug::kOldLeaseReleases));
+  const bool current =
+      resource.held && (resource.lease.id == command.lease_id || Planted(Bug::kOldLeaseReleases));
   if (!current) {
     const Cause cause = HowItEnded(resource, command.lease_id);
     return Released{cause == Cause::kReleased, cause};
@@ -96,7 +100,8 @@ Proclaimed Locks::Proclaim(Context& context, NamespaceId id, const core::Proclai
   }
   Resource& resource = resources_[slot];
   resource.value = command.value;
-  Emit(context, resource, EventKind::kProclaimed, Cause::kNone, resource.lease.tenant, resource.lease.owner);
+  Emit(context, resource, EventKind::kProclaimed, Cause::kNone, resource.lease.tenant,
+       resource.lease.owner);
   return Proclaimed{true, Cause::kNone};
 }
 
@@ -118,7 +123,8 @@ Broken Locks::Break(Context& context, NamespaceId id, const core::Break& command
   }
   Resource& resource = resources_[slot];
   Broken broken{BreakResult::kWouldBreak,
-                std::make_unique<HolderView>(ViewHolder(context.floors, resource, context.now)), NextOwner(resource)};
+                std::make_unique<HolderView>(ViewHolder(context.floors, resource, context.now)),
+                NextOwner(resource)};
   if (command.now && PolicyOf(resource).protection != Guarantee::kFenced && !command.unsafe) {
     broken.result = BreakResult::kUnsafeRefused;
     return broken;
@@ -135,7 +141,8 @@ Broken Locks::Break(Context& context, NamespaceId id, const core::Break& command
   broken.result = BreakResult::kRevoking;
   Freeze(context, slot);
   resource.lease.revoking = true;
-  Emit(context, resource, EventKind::kRevoking, Cause::kBroken, resource.lease.tenant, resource.lease.owner);
+  Emit(context, resource, EventKind::kRevoking, Cause::kBroken, resource.lease.tenant,
+       resource.lease.owner);
   context.out.events.back().reason = command.reason;
   return broken;
 }

@@ -1,7 +1,8 @@
 // The snapshot section of Locks, and its self-check.
 //
-// Resources stand in order of (namespace, name), each with its lease and its waiters; then the ring of transitions, oldest
-// first; then, for each session, the order of its holds and waits, since sessions are drained in that order.
+// Resources stand in order of (namespace, name), each with its lease and its waiters; then the ring
+// of transitions, oldest first; then, for each session, the order of its holds and waits, since
+// sessions are drained in that order.
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "core/limits.h"
@@ -11,7 +12,9 @@ namespace holdfast::core {
 namespace {
 
 // Whether the slot with this link is in the list already: only damaged bytes name it twice.
-bool IsLinked(const SlotList& list, const SlotLink& link, Slot slot) { return link.previous != kNoSlot || list.first == slot; }
+bool IsLinked(const SlotList& list, const SlotLink& link, Slot slot) {
+  return link.previous != kNoSlot || list.first == slot;
+}
 
 }  // namespace
 
@@ -27,14 +30,16 @@ void Locks::Save(Saver& saver) const {
 }
 
 void Locks::SaveResource(Saver& saver, const Resource& resource) const {
-  saver(resource.name_space, resource.name, resource.held, resource.delayed, resource.delay_until, resource.last_token,
-        resource.last_transition, resource.transitions);
+  saver(resource.name_space, resource.name, resource.held, resource.delayed, resource.delay_until,
+        resource.last_token, resource.last_transition, resource.transitions);
   if (resource.held) {
     const Lease& lease = resource.lease;
     const std::uint64_t session = lease.session == kNoSlot ? 0 : sessions_.At(lease.session).number;
-    saver(lease.id, lease.token, lease.owner, lease.metadata, namespaces_.TenantAt(lease.tenant).principal, session,
-          lease.ttl, lease.promise, lease.granted_at, lease.renewed_at, lease.deadline, lease.timer_at, lease.has_timer,
-          lease.provisional, lease.revoking, lease.frozen, lease.since, lease.reason, resource.value);
+    saver(lease.id, lease.token, lease.owner, lease.metadata,
+          namespaces_.TenantAt(lease.tenant).principal, session, lease.ttl, lease.promise,
+          lease.granted_at, lease.renewed_at, lease.deadline, lease.timer_at, lease.has_timer,
+          lease.provisional, lease.revoking, lease.frozen, lease.since, lease.reason,
+          resource.value);
   }
   SaveWaiters(saver, resource);
 }
@@ -44,12 +49,15 @@ void Locks::SaveWaiters(Saver& saver, const Resource& resource) const {
   if (resource.queue == nullptr) {
     return;
   }
-  for (Slot slot = resource.queue->all.first; slot != kNoSlot; slot = waiters_[slot].in_queue.next) {
+  for (Slot slot = resource.queue->all.first; slot != kNoSlot;
+       slot = waiters_[slot].in_queue.next) {
     const Waiter& waiter = waiters_[slot];
-    const std::uint64_t session = waiter.session == kNoSlot ? 0 : sessions_.At(waiter.session).number;
-    saver(waiter.id, namespaces_.TenantAt(waiter.tenant).principal, session, requests_.At(waiter.record).request_id,
-          waiter.owner, waiter.metadata, waiter.value, waiter.ttl, waiter.lease_id, waiter.queued_at, waiter.deadline,
-          waiter.attachment, waiter.attached, waiter.detach_at);
+    const std::uint64_t session =
+        waiter.session == kNoSlot ? 0 : sessions_.At(waiter.session).number;
+    saver(waiter.id, namespaces_.TenantAt(waiter.tenant).principal, session,
+          requests_.At(waiter.record).request_id, waiter.owner, waiter.metadata, waiter.value,
+          waiter.ttl, waiter.lease_id, waiter.queued_at, waiter.deadline, waiter.attachment,
+          waiter.attached, waiter.detach_at);
   }
 }
 
@@ -57,17 +65,19 @@ void Locks::SaveHistory(Saver& saver, const Ordinals& ordinals) const {
   saver(history_.first(), static_cast<std::uint64_t>(history_.size()));
   for (std::uint64_t position = history_.first(); history_.Has(position); ++position) {
     const Transition& transition = history_.At(position);
-    saver(transition.index, transition.at, transition.cause, transition.token, transition.lease_id, transition.owner,
-          transition.reason == nullptr ? std::string() : *transition.reason, ordinals.find(transition.resource)->second,
-          transition.previous);
+    saver(transition.index, transition.at, transition.cause, transition.token, transition.lease_id,
+          transition.owner, transition.reason == nullptr ? std::string() : *transition.reason,
+          ordinals.find(transition.resource)->second, transition.previous);
   }
 }
 
 void Locks::SaveSessionLists(Saver& saver, const Ordinals& ordinals) const {
   for (const auto& [number, session_slot] : sessions_.by_number()) {
     const Session& session = sessions_.At(session_slot);
-    saver(static_cast<std::uint64_t>(session.holds.size), static_cast<std::uint64_t>(session.waits.size));
-    for (Slot slot = session.holds.first; slot != kNoSlot; slot = resources_[slot].on_session.next) {
+    saver(static_cast<std::uint64_t>(session.holds.size),
+          static_cast<std::uint64_t>(session.waits.size));
+    for (Slot slot = session.holds.first; slot != kNoSlot;
+         slot = resources_[slot].on_session.next) {
       saver(ordinals.find(slot)->second);
     }
     for (Slot slot = session.waits.first; slot != kNoSlot; slot = waiters_[slot].on_session.next) {
@@ -101,8 +111,8 @@ Slot Locks::LoadResource(ArchiveReader& reader, Timers& timers) {
     return kNoSlot;
   }
   Resource& resource = resources_[slot];
-  reader(resource.held, resource.delayed, resource.delay_until, resource.last_token, resource.last_transition,
-         resource.transitions);
+  reader(resource.held, resource.delayed, resource.delay_until, resource.last_token,
+         resource.last_transition, resource.transitions);
   if (resource.held) {
     LoadLease(reader, timers, slot);
   }
@@ -118,9 +128,10 @@ void Locks::LoadLease(ArchiveReader& reader, Timers& timers, Slot slot) {
   Lease& lease = resource.lease;
   std::string principal;
   std::uint64_t session = 0;
-  reader(lease.id, lease.token, lease.owner, lease.metadata, principal, session, lease.ttl, lease.promise,
-         lease.granted_at, lease.renewed_at, lease.deadline, lease.timer_at, lease.has_timer, lease.provisional,
-         lease.revoking, lease.frozen, lease.since, lease.reason, resource.value);
+  reader(lease.id, lease.token, lease.owner, lease.metadata, principal, session, lease.ttl,
+         lease.promise, lease.granted_at, lease.renewed_at, lease.deadline, lease.timer_at,
+         lease.has_timer, lease.provisional, lease.revoking, lease.frozen, lease.since,
+         lease.reason, resource.value);
   lease.session = session == 0 ? kNoSlot : sessions_.ByNumber(session);
   if (session != 0 && lease.session == kNoSlot) {
     reader.Fail();
@@ -148,8 +159,9 @@ void Locks::LoadWaiters(ArchiveReader& reader, Timers& timers, Slot slot) {
     std::string principal;
     std::string request_id;
     std::uint64_t session = 0;
-    reader(waiter.id, principal, session, request_id, waiter.owner, waiter.metadata, waiter.value, waiter.ttl,
-           waiter.lease_id, waiter.queued_at, waiter.deadline, waiter.attachment, waiter.attached, waiter.detach_at);
+    reader(waiter.id, principal, session, request_id, waiter.owner, waiter.metadata, waiter.value,
+           waiter.ttl, waiter.lease_id, waiter.queued_at, waiter.deadline, waiter.attachment,
+           waiter.attached, waiter.detach_at);
     waiter.resource = slot;
     waiter.tenant = namespaces_.TenantOf(resource.name_space, principal);
     waiter.record = requests_.Find(waiter.tenant, request_id);
@@ -181,8 +193,8 @@ void Locks::LoadHistory(ArchiveReader& reader, const std::vector<Slot>& slots) {
     Transition transition;
     std::string reason;
     std::uint64_t ordinal = 0;
-    reader(transition.index, transition.at, transition.cause, transition.token, transition.lease_id, transition.owner,
-           reason, ordinal, transition.previous);
+    reader(transition.index, transition.at, transition.cause, transition.token, transition.lease_id,
+           transition.owner, reason, ordinal, transition.previous);
     if (ordinal >= slots.size()) {
       reader.Fail();
       return;
@@ -204,8 +216,10 @@ void Locks::LoadSessionLists(ArchiveReader& reader, const std::vector<Slot>& slo
     for (std::uint64_t i = 0; i < holds && reader.ok(); ++i) {
       std::uint64_t ordinal = 0;
       reader(ordinal);
-      const bool known = ordinal < slots.size() && resources_[slots[ordinal]].lease.session == session_slot;
-      if (!known || IsLinked(session.holds, resources_[slots[ordinal]].on_session, slots[ordinal])) {
+      const bool known =
+          ordinal < slots.size() && resources_[slots[ordinal]].lease.session == session_slot;
+      if (!known ||
+          IsLinked(session.holds, resources_[slots[ordinal]].on_session, slots[ordinal])) {
         reader.Fail();
         return;
       }
@@ -215,7 +229,8 @@ void Locks::LoadSessionLists(ArchiveReader& reader, const std::vector<Slot>& slo
       WaiterId id = 0;
       reader(id);
       const auto found = waiter_by_id_.find(id);
-      const bool known = found != waiter_by_id_.end() && waiters_[found->second].session == session_slot;
+      const bool known =
+          found != waiter_by_id_.end() && waiters_[found->second].session == session_slot;
       if (!known || IsLinked(session.waits, waiters_[found->second].on_session, found->second)) {
         reader.Fail();
         return;
@@ -225,12 +240,14 @@ void Locks::LoadSessionLists(ArchiveReader& reader, const std::vector<Slot>& slo
   }
 }
 
-std::string Locks::FindInconsistency(Slot slot, const Timers& timers, const EpochFloors& floors) const {
+std::string Locks::FindInconsistency(Slot slot, const Timers& timers,
+                                     const EpochFloors& floors) const {
   const Resource& resource = resources_[slot];
   const Lease& lease = resource.lease;
   if (resource.held) {
     const bool needs_timer = HasOwnEnd(lease) && !OnEndedSession(lease);
-    if (lease.has_timer != timers.Has(lease.timer_at, TimerKind::kLease, lease.token) || (needs_timer && !lease.has_timer)) {
+    if (lease.has_timer != timers.Has(lease.timer_at, TimerKind::kLease, lease.token) ||
+        (needs_timer && !lease.has_timer)) {
       return "lease of " + resource.name + " has no timer";
     }
     if (needs_timer && OwnEnd(floors, lease) < lease.timer_at) {
@@ -243,7 +260,8 @@ std::string Locks::FindInconsistency(Slot slot, const Timers& timers, const Epoc
       return resource.name + " is held and delayed";
     }
   }
-  if (resource.delayed && !timers.Has(resource.delay_until, TimerKind::kDelay, resource.last_token)) {
+  if (resource.delayed &&
+      !timers.Has(resource.delay_until, TimerKind::kDelay, resource.last_token)) {
     return "lock-delay of " + resource.name + " has no timer";
   }
   if (resource.queue == nullptr) {
@@ -268,16 +286,19 @@ std::string Locks::FindInconsistency(Slot slot, const Timers& timers, const Epoc
         (!waiter.attached && !timers.Has(waiter.detach_at, TimerKind::kDetach, waiter.id))) {
       return "a waiter of " + resource.name + " has no timer";
     }
-    if (requests_.At(waiter.record).kind != RecordKind::kWaiting || requests_.At(waiter.record).waiter != waiter.id) {
+    if (requests_.At(waiter.record).kind != RecordKind::kWaiting ||
+        requests_.At(waiter.record).waiter != waiter.id) {
       return "a waiter of " + resource.name + " is not remembered as waiting";
     }
   }
-  return attached == resource.queue->attached.size() ? std::string()
-                                                     : "attached waiters of " + resource.name + " are miscounted";
+  return attached == resource.queue->attached.size()
+             ? std::string()
+             : "attached waiters of " + resource.name + " are miscounted";
 }
 
 std::string Locks::FindInconsistency(const Timers& timers, const EpochFloors& floors) const {
-  absl::btree_map<Slot, std::pair<std::uint64_t, std::uint64_t>> usage;  // by tenant: holds, waiters
+  absl::btree_map<Slot, std::pair<std::uint64_t, std::uint64_t>>
+      usage;  // by tenant: holds, waiters
   absl::btree_set<Token> tokens;
   std::size_t holds = 0;
   std::size_t transitions = 0;
@@ -299,12 +320,14 @@ std::string Locks::FindInconsistency(const Timers& timers, const EpochFloors& fl
     ++usage[waiters_[slot].tenant].second;
   }
   for (const auto& [tenant, counts] : usage) {
-    if (namespaces_.TenantAt(tenant).holds != counts.first || namespaces_.TenantAt(tenant).waiters != counts.second) {
+    if (namespaces_.TenantAt(tenant).holds != counts.first ||
+        namespaces_.TenantAt(tenant).waiters != counts.second) {
       return "holds or waiters of a tenant are miscounted";
     }
   }
-  if (holds != holds_ || waiter_by_id_.size() != waiters_.size() || transitions != history_.size() ||
-      ordered_.size() != resources_.size() || by_key_.size() != resources_.size()) {
+  if (holds != holds_ || waiter_by_id_.size() != waiters_.size() ||
+      transitions != history_.size() || ordered_.size() != resources_.size() ||
+      index_.size() != resources_.size()) {
     return "holds, waiters, transitions or resources are miscounted";
   }
   return {};

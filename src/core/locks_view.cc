@@ -6,7 +6,8 @@
 
 namespace holdfast::core {
 
-HolderView Locks::ViewHolder(const EpochFloors& floors, const Resource& resource, Timestamp as_of) const {
+HolderView Locks::ViewHolder(const EpochFloors& floors, const Resource& resource,
+                             Timestamp as_of) const {
   const Lease& lease = resource.lease;
   HolderView view;
   view.owner = lease.owner;
@@ -25,7 +26,8 @@ HolderView Locks::ViewHolder(const EpochFloors& floors, const Resource& resource
   return view;
 }
 
-ResourceView Locks::ViewShort(const EpochFloors& floors, const Resource& resource, Timestamp as_of) const {
+ResourceView Locks::ViewShort(const EpochFloors& floors, const Resource& resource,
+                              Timestamp as_of) const {
   ResourceView view;
   view.resource = resource.name;
   view.guarantee = PolicyOf(resource).protection;
@@ -41,7 +43,8 @@ ResourceView Locks::ViewShort(const EpochFloors& floors, const Resource& resourc
   return view;
 }
 
-ResourceView Locks::Describe(const EpochFloors& floors, NamespaceId id, const std::string& name, Timestamp as_of) const {
+ResourceView Locks::Describe(const EpochFloors& floors, NamespaceId id, const std::string& name,
+                             Timestamp as_of) const {
   const Slot slot = Find(id, name);
   if (slot == kNoSlot) {
     ResourceView view;
@@ -52,28 +55,33 @@ ResourceView Locks::Describe(const EpochFloors& floors, NamespaceId id, const st
   const Resource& resource = resources_[slot];
   ResourceView view = ViewShort(floors, resource, as_of);
   if (resource.queue != nullptr) {
-    for (Slot waiter_slot = resource.queue->all.first; waiter_slot != kNoSlot && view.queue.size() < kWaitersShown;
+    for (Slot waiter_slot = resource.queue->all.first;
+         waiter_slot != kNoSlot && view.queue.size() < kWaitersShown;
          waiter_slot = waiters_[waiter_slot].in_queue.next) {
       const Waiter& waiter = waiters_[waiter_slot];
-      view.queue.push_back(WaiterView{waiter.owner, namespaces_.TenantAt(waiter.tenant).principal,
-                                      as_of - waiter.queued_at, std::max(waiter.deadline - as_of, Duration{}),
-                                      !waiter.attached});
+      view.queue.push_back(WaiterView{
+          waiter.owner, namespaces_.TenantAt(waiter.tenant).principal, as_of - waiter.queued_at,
+          std::max(waiter.deadline - as_of, Duration{}), !waiter.attached});
     }
   }
   for (std::uint64_t position = resource.last_transition;
-       history_.Has(position) && view.transitions.size() < kTransitionsShown; position = history_.At(position).previous) {
+       history_.Has(position) && view.transitions.size() < kTransitionsShown;
+       position = history_.At(position).previous) {
     const Transition& transition = history_.At(position);
-    view.transitions.push_back(TransitionView{transition.index, transition.at, transition.cause, transition.token,
-                                              transition.owner,
-                                              transition.reason == nullptr ? std::string() : *transition.reason});
+    view.transitions.push_back(TransitionView{
+        transition.index, transition.at, transition.cause, transition.token, transition.owner,
+        transition.reason == nullptr ? std::string() : *transition.reason});
   }
   return view;
 }
 
-// Resources without holder, delay or waiters are only remembered for their history; a list does not show them.
-ListView Locks::List(const EpochFloors& floors, NamespaceId id, const core::List& query, Timestamp as_of) const {
+// Resources without holder, delay or waiters are only remembered for their history; a list does not
+// show them.
+ListView Locks::List(const EpochFloors& floors, NamespaceId id, const core::List& query,
+                     Timestamp as_of) const {
   ListView view;
-  const std::size_t page = query.page_size == 0 ? 100 : std::min<std::size_t>(query.page_size, kListPageMax);
+  const std::size_t page =
+      query.page_size == 0 ? 100 : std::min<std::size_t>(query.page_size, kListPageMax);
   const std::string& start = std::max(query.prefix, query.after);
   std::size_t seen = 0;
   for (auto at = ordered_.lower_bound(ResourceKeyView(id, start)); at != ordered_.end(); ++at) {
@@ -98,18 +106,20 @@ ListView Locks::List(const EpochFloors& floors, NamespaceId id, const core::List
   return view;
 }
 
-TokenView Locks::CheckToken(const EpochFloors& floors, NamespaceId id, const core::CheckToken& query,
-                            Timestamp as_of) const {
+TokenView Locks::CheckToken(const EpochFloors& floors, NamespaceId id,
+                            const core::CheckToken& query, Timestamp as_of) const {
   if (query.token == 0 || query.token > last_token_) {
     return TokenView{TokenVerdict::kNeverIssued};
   }
   const Slot slot = Find(id, query.resource);
-  const bool current = slot != kNoSlot && resources_[slot].held && resources_[slot].lease.token == query.token &&
+  const bool current = slot != kNoSlot && resources_[slot].held &&
+                       resources_[slot].lease.token == query.token &&
                        !IsOver(floors, resources_[slot], as_of);
   return TokenView{current ? TokenVerdict::kCurrent : TokenVerdict::kOld};
 }
 
-LeaderView Locks::Leader(const EpochFloors& floors, NamespaceId id, const std::string& name, Timestamp as_of) const {
+LeaderView Locks::Leader(const EpochFloors& floors, NamespaceId id, const std::string& name,
+                         Timestamp as_of) const {
   LeaderView view;
   const Slot slot = Find(id, name);
   if (slot == kNoSlot || !resources_[slot].held || IsOver(floors, resources_[slot], as_of)) {
@@ -125,8 +135,8 @@ LeaderView Locks::Leader(const EpochFloors& floors, NamespaceId id, const std::s
   return view;
 }
 
-Duration Locks::TimeLeft(const EpochFloors& floors, NamespaceId id, std::string_view name, const Id128& lease_id,
-                         Timestamp as_of) const {
+Duration Locks::TimeLeft(const EpochFloors& floors, NamespaceId id, std::string_view name,
+                         const Id128& lease_id, Timestamp as_of) const {
   const Slot slot = Find(id, name);
   if (slot == kNoSlot || !resources_[slot].held || resources_[slot].lease.id != lease_id) {
     return Duration{};

@@ -10,24 +10,32 @@
 namespace holdfast::core {
 namespace {
 
-bool IsKeepAlive(const Command& command) { return std::holds_alternative<KeepAlive>(command.body); }
-bool IsRenew(const Command& command) { return std::holds_alternative<Renew>(command.body); }
+bool IsKeepAlive(const Command& command) {
+  return std::holds_alternative<KeepAlive>(command.body);
+}
+bool IsRenew(const Command& command) {
+  return std::holds_alternative<Renew>(command.body);
+}
 
 }  // namespace
 
 void Machine::Apply(const Batch& batch, Applied& out) {
   HF_CHECK(batch.index > index_ && batch.epoch >= epoch_, "batches follow each other");
-  HF_CHECK(batch.time >= now_ && batch.time - now_ <= kTimeStepMax, "state time moves by at most a second");
+  HF_CHECK(batch.time >= now_ && batch.time - now_ <= kTimeStepMax,
+           "state time moves by at most a second");
   out.Clear();
   out.outcomes.resize(batch.commands.size());
-  Context context{batch.time, now_, std::max(batch.wall, wall_), batch.index, timers_, floors_, out, kDuePerBatchMax};
+  Context context{batch.time,  now_,           std::max(batch.wall, wall_),
+                  batch.index, timers_,        floors_,
+                  out,         kDuePerBatchMax};
   now_ = batch.time;
   wall_ = context.wall;
   index_ = batch.index;
   epoch_ = batch.epoch;
 
   if (!batch.commands.empty()) {
-    if (const auto* start = std::get_if<EpochStart>(&batch.commands.front().body); start != nullptr) {
+    if (const auto* start = std::get_if<EpochStart>(&batch.commands.front().body);
+        start != nullptr) {
       StartEpoch(context, *start);
     }
   }
@@ -107,7 +115,9 @@ Outcome Machine::RunInNamespace(Context& context, const Command& command) {
     return NoSuchNamespace{};
   }
   const Overloaded run{
-      [&](const Acquire& c) -> Outcome { return locks_.Acquire(context, id, command.principal, c); },
+      [&](const Acquire& c) -> Outcome {
+        return locks_.Acquire(context, id, command.principal, c);
+      },
       [&](const Renew& c) -> Outcome { return locks_.Renew(context, id, c); },
       [&](const Release& c) -> Outcome { return locks_.Release(context, id, c); },
       [&](const Cancel& c) -> Outcome { return locks_.Cancel(context, id, command.principal, c); },
@@ -130,19 +140,27 @@ View Machine::Answer(const Query& query, Timestamp as_of) const {
   };
   const Overloaded run{
       [&](const Describe& q) {
-        return in_namespace(q.name_space, [&](NamespaceId id) { return locks_.Describe(floors_, id, q.resource, as_of); });
+        return in_namespace(q.name_space, [&](NamespaceId id) {
+          return locks_.Describe(floors_, id, q.resource, as_of);
+        });
       },
       [&](const List& q) {
-        return in_namespace(q.name_space, [&](NamespaceId id) { return locks_.List(floors_, id, q, as_of); });
+        return in_namespace(q.name_space,
+                            [&](NamespaceId id) { return locks_.List(floors_, id, q, as_of); });
       },
       [&](const CheckToken& q) {
-        return in_namespace(q.name_space, [&](NamespaceId id) { return locks_.CheckToken(floors_, id, q, as_of); });
+        return in_namespace(
+            q.name_space, [&](NamespaceId id) { return locks_.CheckToken(floors_, id, q, as_of); });
       },
       [&](const Leader& q) {
-        return in_namespace(q.name_space, [&](NamespaceId id) { return locks_.Leader(floors_, id, q.resource, as_of); });
+        return in_namespace(q.name_space, [&](NamespaceId id) {
+          return locks_.Leader(floors_, id, q.resource, as_of);
+        });
       },
       [&](const DescribeSession& q) {
-        return in_namespace(q.name_space, [&](NamespaceId id) { return sessions_.View(floors_, id, q.session_id, as_of); });
+        return in_namespace(q.name_space, [&](NamespaceId id) {
+          return sessions_.View(floors_, id, q.session_id, as_of);
+        });
       },
       [&](const GetNamespace& q) -> View { return namespaces_.View(q.name); },
       [&](const ListNamespaces&) -> View { return namespaces_.ViewAll(); },
@@ -181,7 +199,10 @@ Status Machine::Admit(const Command& command) const {
   }
   const NamespaceId id = namespaces_.Find(command.name_space);
   if (id == 0) {
-    return Error{ErrorCode::kNotFound, "namespace \"" + command.name_space + "\" does not exist", "namespace", {}};
+    return Error{ErrorCode::kNotFound,
+                 "namespace \"" + command.name_space + "\" does not exist",
+                 "namespace",
+                 {}};
   }
   return ValidateAgainst(namespaces_.At(id).policy, command);
 }
@@ -202,7 +223,8 @@ void Machine::Trace(const Applied& out) {
     trace_ = Mix64(trace_ ^ outcome.index());
   }
   for (const Event& event : out.events) {
-    const std::uint64_t kinds = static_cast<std::uint64_t>(event.kind) << 8U | static_cast<std::uint64_t>(event.cause);
+    const std::uint64_t kinds =
+        static_cast<std::uint64_t>(event.kind) << 8U | static_cast<std::uint64_t>(event.cause);
     trace_ = Hash64(event.resource, trace_ ^ (event.token << 16U) ^ kinds);
   }
   trace_ = Mix64(trace_ ^ index_ ^ static_cast<std::uint64_t>(now_.time_since_epoch().count()));

@@ -1,8 +1,9 @@
 // The deterministic state machine: (state, batch) -> (state, outcomes, events).
 //
-// No I/O, clocks, randomness, threads, logging or floating point. Everything that Apply reads is in the batch or the state,
-// so replaying a log from any snapshot gives the same state, bit for bit (I10). Machine owns the parts, moves time, asks
-// which deadlines are due, and routes commands; what a command does is in its part. Not thread-safe.
+// No I/O, clocks, randomness, threads, logging or floating point. Everything that Apply reads is in
+// the batch or the state, so replaying a log from any snapshot gives the same state, bit for bit
+// (I10). Machine owns the parts, moves time, asks which deadlines are due, and routes commands;
+// what a command does is in its part. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +32,24 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Applies one batch. `out` is cleared first. Order inside the batch: an EpochStart; time moves; keepalives, then renewals
-  // (valid if the deadline had not passed at the previous batch); what is due, in order of deadline, at most
-  // kDuePerBatchMax; the other commands, which treat everything whose deadline has passed as over; what hangs on sessions
-  // that are over. The batch must follow the last one: index and epoch never fall, time neither falls nor jumps.
+  // Applies one batch. `out` is cleared first. Order inside the batch: an EpochStart; time moves;
+  // keepalives, then renewals (valid if the deadline had not passed at the previous batch); what is
+  // due, in order of deadline, at most kDuePerBatchMax; the other commands, which treat everything
+  // whose deadline has passed as over; what hangs on sessions that are over. The batch must follow
+  // the last one: index and epoch never fall, time neither falls nor jumps.
   void Apply(const Batch& batch, Applied& out);
 
   // Answers a query at the present state; durations count from `as_of`, which is not before now().
   View Answer(const Query& query, Timestamp as_of) const;
 
-  // Whether the command may be journaled: Validate, and the policy of its namespace. kNotFound for an unknown namespace.
+  // Whether the command may be journaled: Validate, and the policy of its namespace. kNotFound for
+  // an unknown namespace.
   Status Admit(const Command& command) const;
-  // For a renewal or keepalive: how long it can wait until its lease is over; zero if there is none. `command` is one.
+  // For a renewal or keepalive: how long it can wait until its lease is over; zero if there is
+  // none. `command` is one.
   Duration TimeLeft(const Command& command) const;
-  // The longest time for which a lease that this state has never heard of could still be promised to somebody.
+  // The longest time for which a lease that this state has never heard of could still be promised
+  // to somebody.
   Duration LongestPromise() const { return namespaces_.LongestPromise(); }
 
   Timestamp now() const { return now_; }
@@ -56,8 +61,8 @@ class Machine {
   // Due work is left over from the last batch: seal another one soon.
   bool HasBacklog() const { return timers_.HasDue(now_) || sessions_.HasToDrain(); }
 
-  // A running hash over every outcome and event since the log began. Equal on every replica after every batch; cheap enough
-  // to compare all the time.
+  // A running hash over every outcome and event since the log began. Equal on every replica after
+  // every batch; cheap enough to compare all the time.
   std::uint64_t trace() const { return trace_; }
 
   // The snapshot, in pieces; equal states give equal bytes.
@@ -67,7 +72,8 @@ class Machine {
   // Hash of the snapshot. Slow: for tests and for snapshots.
   Id128 Digest() const;
 
-  // The checker of the state's own rules: the first that is broken, or empty. Slow: for tests and simulation.
+  // The checker of the state's own rules: the first that is broken, or empty. Slow: for tests and
+  // simulation.
   std::string FindInconsistency() const;
 
  private:

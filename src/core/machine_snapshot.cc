@@ -1,5 +1,5 @@
-// Snapshot and digest of the whole state: a header, then the section of each part, in the order in which they refer to each
-// other. Format: docs/formats/state.md.
+// Snapshot and digest of the whole state: a header, then the section of each part, in the order in
+// which they refer to each other. Format: docs/formats/state.md.
 #include "core/limits.h"
 #include "core/machine.h"
 
@@ -28,10 +28,12 @@ Result<std::unique_ptr<Machine>> Machine::Load(std::string_view bytes) {
   std::vector<EpochFloors::Start> starts;
   reader(format, machine->feature_level_);
   if (in.ok() && (format != kStateFormat || machine->feature_level_ > kFeatureLevelMax)) {
-    return Error{ErrorCode::kUnsupported, "the snapshot has format " + std::to_string(format) + " and feature level " +
-                                              std::to_string(machine->feature_level_) + ", this build knows 1 and " +
-                                              std::to_string(kFeatureLevelMax),
-                 {}, {}};
+    return Error{ErrorCode::kUnsupported,
+                 "the snapshot has format " + std::to_string(format) + " and feature level " +
+                     std::to_string(machine->feature_level_) + ", this build knows 1 and " +
+                     std::to_string(kFeatureLevelMax),
+                 {},
+                 {}};
   }
   reader(machine->now_, machine->wall_, machine->index_, machine->epoch_, machine->trace_, starts);
   machine->floors_.Restore(std::move(starts));

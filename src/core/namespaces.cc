@@ -14,6 +14,9 @@ Namespaces::Namespaces() {
 }
 
 NamespaceId Namespaces::Find(std::string_view name) const {
+  if (recent_.entry != nullptr && !recent_.entry->deleted && recent_.entry->name == name) {
+    return recent_.id;
+  }
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? 0 : found->second;
 }
@@ -30,7 +33,8 @@ NamespaceChanged Namespaces::Change(const ChangeNamespace& command) {
       Namespace& entry = At(id);
       const Policy patched = Patched(entry.policy, command.patch);
       if (!ValidatePolicy(patched).ok()) {
-        return NamespaceChanged{NamespaceResult::kLimit, entry.policy};  // another change came in between
+        return NamespaceChanged{NamespaceResult::kLimit,
+                                entry.policy};  // another change came in between
       }
       entry.policy = patched;
       return NamespaceChanged{NamespaceResult::kOk, entry.policy};
@@ -53,8 +57,9 @@ NamespaceChanged Namespaces::Create(const ChangeNamespace& command) {
   }
   const NamespaceId id = ++last_id_;
   by_name_.emplace(command.name, id);
-  table_.emplace(id, entry);
-  return NamespaceChanged{NamespaceResult::kOk, entry.policy};
+  const Policy policy = entry.policy;
+  table_.emplace(id, std::make_unique<Namespace>(std::move(entry)));
+  return NamespaceChanged{NamespaceResult::kOk, policy};
 }
 
 NamespaceChanged Namespaces::Delete(NamespaceId id) {
@@ -66,16 +71,21 @@ NamespaceChanged Namespaces::Delete(NamespaceId id) {
   by_name_.erase(entry.name);
   entry.deleted = true;
   if (entry.leftovers == 0) {
-    table_.erase(id);
+    Erase(id);
   }
   return NamespaceChanged{NamespaceResult::kOk, policy};
+}
+
+void Namespaces::Erase(NamespaceId id) {
+  recent_ = Recent{};
+  table_.erase(id);
 }
 
 void Namespaces::Drop(NamespaceId id) {
   Namespace& entry = At(id);
   --entry.leftovers;
   if (entry.deleted && entry.leftovers == 0) {
-    table_.erase(id);
+    Erase(id);
   }
 }
 
@@ -98,13 +108,14 @@ NamespacesView Namespaces::ViewAll() const {
 Duration Namespaces::LongestPromise() const {
   Duration longest{};
   for (const auto& [id, entry] : table_) {
-    longest = std::max(longest, entry.policy.ttl_max + entry.policy.lock_delay);
+    longest = std::max(longest, entry->policy.ttl_max + entry->policy.lock_delay);
   }
   return longest;
 }
 
 Slot Namespaces::TenantOf(NamespaceId id, std::string_view principal) {
-  if (recent_tenant_ != kNoSlot && recent_namespace_ == id && tenants_[recent_tenant_].principal == principal) {
+  if (recent_tenant_ != kNoSlot && recent_namespace_ == id &&
+      tenants_[recent_tenant_].principal == principal) {
     return recent_tenant_;
   }
   TenantKey key{id, std::string(principal)};
@@ -144,11 +155,12 @@ void Namespaces::ForgetIfIdle(Slot tenant) {
 void Namespaces::Save(Saver& saver) const {
   saver(last_id_, static_cast<std::uint64_t>(table_.size()));
   for (const auto& [id, entry] : table_) {
-    saver(id, entry.name, entry.deleted, entry.policy);
+    saver(id, entry->name, entry->deleted, entry->policy);
   }
 }
 
 void Namespaces::Load(ArchiveReader& reader) {
+  recent_ = Recent{};
   table_.clear();
   by_name_.clear();
   std::uint64_t count = 0;
@@ -164,7 +176,7 @@ void Namespaces::Load(ArchiveReader& reader) {
     if (!entry.deleted) {
       by_name_.emplace(entry.name, id);
     }
-    table_.emplace(id, std::move(entry));
+    table_.emplace(id, std::make_unique<Namespace>(std::move(entry)));
   }
 }
 

@@ -1,8 +1,9 @@
-// Namespaces, their policies, and the usage of their tenants. A tenant is a principal within a namespace; every limit is
-// counted there.
+// Namespaces, their policies, and the usage of their tenants. A tenant is a principal within a
+// namespace; every limit is counted there.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,8 +50,8 @@ class Namespaces {
   // 0 if there is none of that name.
   NamespaceId Find(std::string_view name) const;
   bool Exists(NamespaceId id) const { return table_.contains(id); }
-  Namespace& At(NamespaceId id) { return table_.find(id)->second; }
-  const Namespace& At(NamespaceId id) const { return table_.find(id)->second; }
+  Namespace& At(NamespaceId id) { return *Entry(id); }
+  const Namespace& At(NamespaceId id) const { return *Entry(id); }
   NamespaceChanged Change(const ChangeNamespace& command);
   NamespaceView View(std::string_view name) const;
   NamespacesView ViewAll() const;
@@ -80,8 +81,21 @@ class Namespaces {
 
   NamespaceChanged Create(const ChangeNamespace& command);
   NamespaceChanged Delete(NamespaceId id);
+  void Erase(NamespaceId id);
+  Namespace* Entry(NamespaceId id) const {
+    if (id != recent_.id) {
+      recent_ = Recent{id, table_.find(id)->second.get()};
+    }
+    return recent_.entry;
+  }
 
-  absl::btree_map<NamespaceId, Namespace> table_;
+  absl::btree_map<NamespaceId, std::unique_ptr<Namespace>> table_;
+  // The entry that was asked for last: almost always the next one too.
+  struct Recent {
+    NamespaceId id = 0;
+    Namespace* entry = nullptr;
+  };
+  mutable Recent recent_;
   absl::btree_map<std::string, NamespaceId, std::less<>> by_name_;
   NamespaceId last_id_ = 0;
   Slab<Tenant> tenants_;

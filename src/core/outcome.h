@@ -1,4 +1,5 @@
-// Outcomes: the answers to commands, as data. None of them is an error; see docs/SEMANTICS.md for when each is given.
+// Outcomes: the answers to commands, as data. None of them is an error; see docs/SEMANTICS.md for
+// when each is given.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,9 @@ enum class Cause : std::uint8_t {
   kHoldLimit = 14,
   kRevoking = 15,
 };
-constexpr bool EnumInRange(Cause cause) { return cause <= Cause::kRevoking; }
+constexpr bool EnumInRange(Cause cause) {
+  return cause <= Cause::kRevoking;
+}
 const char* CauseName(Cause cause);  // "RELEASED"
 
 enum class RefusalCode : std::uint8_t {
@@ -55,7 +58,9 @@ enum class RefusalCode : std::uint8_t {
   kSuperseded = 14,
   kStateFull = 15,
 };
-constexpr bool EnumInRange(RefusalCode code) { return code <= RefusalCode::kStateFull; }
+constexpr bool EnumInRange(RefusalCode code) {
+  return code <= RefusalCode::kStateFull;
+}
 const char* RefusalName(RefusalCode code);  // "HELD"
 
 // Who holds a resource, as others may see it.
@@ -63,13 +68,13 @@ struct HolderView {
   std::string owner;
   std::string principal;
   Token token = 0;
-  Id128 lease_id{};    // fronts print only its fingerprint
+  Id128 lease_id{};  // fronts print only its fingerprint
   Duration held_for{};
-  Duration left{};     // never negative
+  Duration left{};  // never negative
   WallTime since{};
   bool provisional = false;
   bool revoking = false;
-  Id128 session{};     // fronts print only its fingerprint
+  Id128 session{};  // fronts print only its fingerprint
   std::vector<MetadataEntry> metadata;
 };
 
@@ -85,11 +90,11 @@ struct Granted {
 
 struct Refused {
   RefusalCode code = RefusalCode::kNone;
-  Cause cause = Cause::kNone;            // kEnded: how
+  Cause cause = Cause::kNone;  // kEnded: how
   std::uint32_t queue_length = 0;
   std::optional<Duration> retry_after;
-  std::unique_ptr<HolderView> holder;    // kHeld, kWaitTimeout, kAlreadyHeld
-  std::string limit;                     // kQueueFull, kTenantLimit, kStateFull: which, with its value
+  std::unique_ptr<HolderView> holder;  // kHeld, kWaitTimeout, kAlreadyHeld
+  std::string limit;  // kQueueFull, kTenantLimit, kStateFull: which, with its value
 };
 
 // The request waits; its answer comes later as a Resolution with this waiter and attachment.
@@ -154,7 +159,12 @@ struct SessionOpened {
   Duration remaining{};
 };
 
-enum class SessionRefusal : std::uint8_t { kLimit = 1, kRequestIdReused = 2, kEnded = 3, kGrantsBlocked = 4 };
+enum class SessionRefusal : std::uint8_t {
+  kLimit = 1,
+  kRequestIdReused = 2,
+  kEnded = 3,
+  kGrantsBlocked = 4
+};
 
 struct SessionRefused {
   SessionRefusal reason = SessionRefusal::kLimit;
@@ -172,9 +182,16 @@ struct SessionClosed {
   Cause cause = Cause::kNone;
 };
 
-enum class NamespaceResult : std::uint8_t { kOk = 1, kNotFound = 2, kExists = 3, kNotEmpty = 4, kLimit = 5 };
+enum class NamespaceResult : std::uint8_t {
+  kOk = 1,
+  kNotFound = 2,
+  kExists = 3,
+  kNotEmpty = 4,
+  kLimit = 5
+};
 
-// kLimit: there are too many namespaces, or the change does not fit the policy as another change has just left it.
+// kLimit: there are too many namespaces, or the change does not fit the policy as another change
+// has just left it.
 struct NamespaceChanged {
   NamespaceResult result = NamespaceResult::kOk;
   Policy policy;
@@ -191,8 +208,9 @@ struct NoSuchNamespace {};
 // The engine's own commands (EpochStart, Detach, RecoverState) have no answer.
 struct Done {};
 
-using Outcome = std::variant<Done, Granted, Refused, Queued, Renewed, NotRenewed, Released, Cancelled, Broken, Proclaimed,
-                             SessionOpened, SessionRefused, SessionKept, SessionClosed, NamespaceChanged, FeatureLevelSet,
-                             NoSuchNamespace>;
+using Outcome =
+    std::variant<Done, Granted, Refused, Queued, Renewed, NotRenewed, Released, Cancelled, Broken,
+                 Proclaimed, SessionOpened, SessionRefused, SessionKept, SessionClosed,
+                 NamespaceChanged, FeatureLevelSet, NoSuchNamespace>;
 
 }  // namespace holdfast::core

@@ -7,21 +7,10 @@
 
 namespace holdfast::core {
 
-std::array<Requests::Index, Requests::kShards> Requests::MakeShards() {
-  std::array<Index, kShards> shards;
-  shards.fill(Index(0, HashRecord{&records_}, EqualRecord{&records_}));
-  return shards;
-}
-
-Requests::RecordKey Requests::KeyOf(Slot tenant, std::string_view request_id) const {
-  return RecordKey{Hash64(request_id, tenant), tenant, request_id};
-}
-
 Slot Requests::Find(Slot tenant, std::string_view request_id) const {
-  const RecordKey key = KeyOf(tenant, request_id);
-  const Index& shard = ShardOf(key.hash);
-  const auto found = shard.find(key);
-  return found == shard.end() ? kNoSlot : *found;
+  return index_.Find(HashOf(tenant, request_id), [&](const Record& record) {
+    return record.tenant == tenant && record.request_id == request_id;
+  });
 }
 
 bool Requests::HasRoom(Slot tenant, std::string_view request_id) const {
@@ -30,14 +19,14 @@ bool Requests::HasRoom(Slot tenant, std::string_view request_id) const {
   return usage.request_bytes + kRecordBytes + request_id.size() <= policy.request_bytes_per_tenant;
 }
 
-Slot Requests::Add(Context& context, Slot tenant, std::string_view request_id, const ClientContext& client) {
-  const RecordKey key = KeyOf(tenant, request_id);
+Slot Requests::Add(Context& context, Slot tenant, std::string_view request_id,
+                   const ClientContext& client) {
   const Slot slot = records_.Add();
   Record& record = records_[slot];
   record.request_id = std::string(request_id);
-  record.hash = key.hash;
+  record.hash = HashOf(tenant, request_id);
   record.tenant = tenant;
-  ShardOf(key.hash).insert(slot);
+  index_.Insert(record.hash, slot);
   if (!client.client_id.empty()) {
     record.client = ClientOf(context, tenant, client.client_id);
     record.sequence = client.sequence;
@@ -49,14 +38,15 @@ Slot Requests::Add(Context& context, Slot tenant, std::string_view request_id, c
   namespaces_.Reference(tenant);
   namespaces_.Keep(NamespaceOf(tenant));
   const NamespaceId id = NamespaceOf(tenant);
-  record.expires_at = std::max(ages_[id].newest_record, context.now + namespaces_.At(id).policy.request_memory);
+  record.expires_at =
+      std::max(AgesOf(id).newest_record, context.now + namespaces_.At(id).policy.request_memory);
   PushRecord(slot);
   ArmRecords(context, id);
   return slot;
 }
 
 void Requests::PushRecord(Slot slot) {
-  Ages& ages = ages_[NamespaceOf(records_[slot].tenant)];
+  Ages& ages = AgesOf(NamespaceOf(records_[slot].tenant));
   ages.newest_record = records_[slot].expires_at;
   PushBack<Record, &Record::by_age>(records_, ages.records, slot);
 }
@@ -64,10 +54,11 @@ void Requests::PushRecord(Slot slot) {
 void Requests::Touch(Context& context, Slot slot) {
   Record& record = records_[slot];
   const NamespaceId id = NamespaceOf(record.tenant);
-  Ages& ages = ages_[id];
+  Ages& ages = AgesOf(id);
   // The forget timer may now be early; it then finds nothing due and is set again.
   Unlink<Record, &Record::by_age>(records_, ages.records, slot);
-  record.expires_at = std::max(ages.newest_record, context.now + namespaces_.At(id).policy.request_memory);
+  record.expires_at =
+      std::max(ages.newest_record, context.now + namespaces_.At(id).policy.request_memory);
   PushRecord(slot);
 }
 
@@ -75,12 +66,11 @@ void Requests::Remove(Slot slot) {
   Record& record = records_[slot];
   const Slot tenant = record.tenant;
   const NamespaceId id = NamespaceOf(tenant);
-  const RecordKey key{record.hash, tenant, record.request_id};
-  ShardOf(key.hash).erase(ShardOf(key.hash).find(key));
+  index_.Erase(record.hash, slot);
   if (record.client != kNoSlot) {
     Unlink<Record, &Record::by_client>(records_, clients_[record.client].records, slot);
   }
-  Unlink<Record, &Record::by_age>(records_, ages_[id].records, slot);
+  Unlink<Record, &Record::by_age>(records_, AgesOf(id).records, slot);
   namespaces_.TenantAt(tenant).request_bytes -= CostOf(record);
   records_.Free(slot);
   namespaces_.Unreference(tenant);
@@ -88,7 +78,7 @@ void Requests::Remove(Slot slot) {
 }
 
 void Requests::ArmRecords(Context& context, NamespaceId id) {
-  Ages& ages = ages_[id];
+  Ages& ages = AgesOf(id);
   if (!ages.record_timer && !ages.records.empty()) {
     ages.record_timer = true;
     ages.record_timer_at = records_[ages.records.first].expires_at;
@@ -97,7 +87,7 @@ void Requests::ArmRecords(Context& context, NamespaceId id) {
 }
 
 void Requests::ArmClients(Context& context, NamespaceId id) {
-  Ages& ages = ages_[id];
+  Ages& ages = AgesOf(id);
   if (!ages.client_timer && !ages.clients.empty()) {
     ages.client_timer = true;
     ages.client_timer_at = clients_[ages.clients.first].expires_at;
@@ -106,14 +96,15 @@ void Requests::ArmClients(Context& context, NamespaceId id) {
 }
 
 void Requests::DropIfUnused(NamespaceId id) {
-  const Ages& ages = ages_[id];
+  const Ages& ages = AgesOf(id);
   if (ages.records.empty() && ages.clients.empty() && !ages.record_timer && !ages.client_timer) {
     ages_.erase(id);
+    recent_ages_ = nullptr;
   }
 }
 
 void Requests::OnForgetRequests(Context& context, NamespaceId id) {
-  Ages& ages = ages_[id];
+  Ages& ages = AgesOf(id);
   ages.record_timer = false;
   while (!ages.records.empty()) {
     const Slot slot = ages.records.first;
@@ -131,10 +122,34 @@ void Requests::OnForgetRequests(Context& context, NamespaceId id) {
   DropIfUnused(id);
 }
 
+Requests::Ages& Requests::AgesOf(NamespaceId id) {
+  if (recent_ages_ == nullptr || recent_ages_id_ != id) {
+    std::unique_ptr<Ages>& ages = ages_[id];
+    if (ages == nullptr) {
+      ages = std::make_unique<Ages>();
+    }
+    recent_ages_ = ages.get();
+    recent_ages_id_ = id;
+  }
+  return *recent_ages_;
+}
+
+Slot Requests::FindClient(Slot tenant, const std::string& client_id) const {
+  if (recent_client_ != kNoSlot && clients_[recent_client_].tenant == tenant &&
+      clients_[recent_client_].client_id == client_id) {
+    return recent_client_;
+  }
+  const auto found = client_by_key_.find(ClientKeyView(tenant, client_id));
+  if (found == client_by_key_.end()) {
+    return kNoSlot;
+  }
+  recent_client_ = found->second;
+  return recent_client_;
+}
+
 Slot Requests::ClientOf(Context& context, Slot tenant, const std::string& client_id) {
-  ClientKey key{tenant, client_id};
-  if (const auto found = client_by_key_.find(key); found != client_by_key_.end()) {
-    return found->second;
+  if (const Slot known = FindClient(tenant, client_id); known != kNoSlot) {
+    return known;
   }
   Tenant& usage = namespaces_.TenantAt(tenant);
   const NamespaceId id = usage.name_space;
@@ -145,11 +160,11 @@ Slot Requests::ClientOf(Context& context, Slot tenant, const std::string& client
   const Slot slot = clients_.Add();
   clients_[slot].client_id = client_id;
   clients_[slot].tenant = tenant;
-  client_by_key_.emplace(std::move(key), slot);
+  client_by_key_.emplace(ClientKey(tenant, client_id), slot);
   usage.request_bytes += kClientBytes;
   namespaces_.Reference(tenant);
   namespaces_.Keep(id);
-  Ages& ages = ages_[id];
+  Ages& ages = AgesOf(id);
   clients_[slot].expires_at = std::max(ages.newest_client, context.now + policy.request_memory);
   PushClient(slot);
   ArmClients(context, id);
@@ -157,7 +172,7 @@ Slot Requests::ClientOf(Context& context, Slot tenant, const std::string& client
 }
 
 void Requests::PushClient(Slot slot) {
-  Ages& ages = ages_[NamespaceOf(clients_[slot].tenant)];
+  Ages& ages = AgesOf(NamespaceOf(clients_[slot].tenant));
   ages.newest_client = clients_[slot].expires_at;
   PushBack<Client, &Client::by_age>(clients_, ages.clients, slot);
 }
@@ -165,9 +180,10 @@ void Requests::PushClient(Slot slot) {
 void Requests::TouchClient(Context& context, Slot slot) {
   Client& client = clients_[slot];
   const NamespaceId id = NamespaceOf(client.tenant);
-  Ages& ages = ages_[id];
+  Ages& ages = AgesOf(id);
   Unlink<Client, &Client::by_age>(clients_, ages.clients, slot);
-  client.expires_at = std::max(ages.newest_client, context.now + namespaces_.At(id).policy.request_memory);
+  client.expires_at =
+      std::max(ages.newest_client, context.now + namespaces_.At(id).policy.request_memory);
   PushClient(slot);
 }
 
@@ -189,7 +205,8 @@ void Requests::NoteClient(Context& context, Slot tenant, const ClientContext& sa
       return;
     }
     if (record.kind == RecordKind::kWaiting) {
-      // Still in the queue, whatever the client says: it is decided later and kept for the retention.
+      // Still in the queue, whatever the client says: it is decided later and kept for the
+      // retention.
       Unlink<Record, &Record::by_client>(records_, client.records, oldest);
       record.client = kNoSlot;
     } else {
@@ -202,8 +219,8 @@ bool Requests::IsBelowWatermark(Slot tenant, const ClientContext& said) const {
   if (said.client_id.empty()) {
     return false;
   }
-  const auto found = client_by_key_.find(ClientKey{tenant, said.client_id});
-  return found != client_by_key_.end() && said.sequence < clients_[found->second].watermark;
+  const Slot client = FindClient(tenant, said.client_id);
+  return client != kNoSlot && said.sequence < clients_[client].watermark;
 }
 
 void Requests::ForgetClient(Slot slot) {
@@ -215,8 +232,9 @@ void Requests::ForgetClient(Slot slot) {
   }
   const Slot tenant = client.tenant;
   const NamespaceId id = NamespaceOf(tenant);
-  client_by_key_.erase(ClientKey{tenant, client.client_id});
-  Unlink<Client, &Client::by_age>(clients_, ages_[id].clients, slot);
+  client_by_key_.erase(client_by_key_.find(ClientKeyView(tenant, client.client_id)));
+  recent_client_ = kNoSlot;
+  Unlink<Client, &Client::by_age>(clients_, AgesOf(id).clients, slot);
   namespaces_.TenantAt(tenant).request_bytes -= kClientBytes;
   clients_.Free(slot);
   namespaces_.Unreference(tenant);
@@ -224,7 +242,7 @@ void Requests::ForgetClient(Slot slot) {
 }
 
 void Requests::OnForgetClients(Context& context, NamespaceId id) {
-  Ages& ages = ages_[id];
+  Ages& ages = AgesOf(id);
   ages.client_timer = false;
   while (!ages.clients.empty()) {
     const Slot slot = ages.clients.first;
@@ -243,7 +261,9 @@ std::uint64_t FingerprintOf(const Acquire& command) {
   hash = Hash64(command.owner, hash);
   hash = Mix64(hash ^ static_cast<std::uint64_t>(command.ttl.count()));
   hash = Mix64(hash ^ static_cast<std::uint64_t>(command.wait.count()));
-  hash = Hash64(std::string_view(reinterpret_cast<const char*>(command.session.data()), command.session.size()), hash);
+  hash = Hash64(std::string_view(reinterpret_cast<const char*>(command.session.data()),
+                                 command.session.size()),
+                hash);
   for (const MetadataEntry& entry : command.metadata) {
     hash = Hash64(entry.value, Hash64(entry.key, hash));
   }

@@ -6,23 +6,26 @@
 
 namespace holdfast::core {
 
-// Namespaces in order of their ids; in each, records oldest first, then clients most idle first. A client names its records
-// by their position in the namespace's list, since the order of a client's list is its own.
+// Namespaces in order of their ids; in each, records oldest first, then clients most idle first. A
+// client names its records by their position in the namespace's list, since the order of a client's
+// list is its own.
 void Requests::Save(Saver& saver) const {
   const std::uint64_t sections = Planted(Bug::kSnapshotForgetsRequests) ? 0 : ages_.size();
   saver(sections);
   if (sections == 0) {
     return;
   }
-  for (const auto& [id, ages] : ages_) {
-    saver(id, ages.newest_record, ages.record_timer, ages.record_timer_at, ages.newest_client, ages.client_timer,
-          ages.client_timer_at, static_cast<std::uint64_t>(ages.records.size));
+  for (const auto& [id, entry] : ages_) {
+    const Ages& ages = *entry;
+    saver(id, ages.newest_record, ages.record_timer, ages.record_timer_at, ages.newest_client,
+          ages.client_timer, ages.client_timer_at, static_cast<std::uint64_t>(ages.records.size));
     absl::flat_hash_map<Slot, std::uint64_t> position;
     std::uint64_t count = 0;
     for (Slot slot = ages.records.first; slot != kNoSlot; slot = records_[slot].by_age.next) {
       const Record& record = records_[slot];
-      saver(namespaces_.TenantAt(record.tenant).principal, record.request_id, record.fingerprint, record.kind, record.code,
-            record.token, record.capability, record.waiter, record.sequence, record.canceller, record.expires_at);
+      saver(namespaces_.TenantAt(record.tenant).principal, record.request_id, record.fingerprint,
+            record.kind, record.code, record.token, record.capability, record.waiter,
+            record.sequence, record.canceller, record.expires_at);
       if (record.client != kNoSlot) {
         position[slot] = count;
       }
@@ -31,9 +34,10 @@ void Requests::Save(Saver& saver) const {
     saver(static_cast<std::uint64_t>(ages.clients.size));
     for (Slot slot = ages.clients.first; slot != kNoSlot; slot = clients_[slot].by_age.next) {
       const Client& client = clients_[slot];
-      saver(namespaces_.TenantAt(client.tenant).principal, client.client_id, client.watermark, client.expires_at,
-            static_cast<std::uint64_t>(client.records.size));
-      for (Slot record = client.records.first; record != kNoSlot; record = records_[record].by_client.next) {
+      saver(namespaces_.TenantAt(client.tenant).principal, client.client_id, client.watermark,
+            client.expires_at, static_cast<std::uint64_t>(client.records.size));
+      for (Slot record = client.records.first; record != kNoSlot;
+           record = records_[record].by_client.next) {
         saver(position[record]);
       }
     }
@@ -47,13 +51,13 @@ void Requests::Load(ArchiveReader& reader, Timers& timers) {
     NamespaceId id = 0;
     Ages loaded;
     std::uint64_t record_count = 0;
-    reader(id, loaded.newest_record, loaded.record_timer, loaded.record_timer_at, loaded.newest_client, loaded.client_timer,
-           loaded.client_timer_at, record_count);
+    reader(id, loaded.newest_record, loaded.record_timer, loaded.record_timer_at,
+           loaded.newest_client, loaded.client_timer, loaded.client_timer_at, record_count);
     if (!namespaces_.Exists(id) && record_count > 0) {
       reader.Fail();
       return;
     }
-    ages_[id] = loaded;
+    AgesOf(id) = loaded;
     if (loaded.record_timer) {
       timers.Set(Timer{loaded.record_timer_at, TimerKind::kForgetRequests, id, kNoSlot});
     }
@@ -69,8 +73,8 @@ void Requests::Load(ArchiveReader& reader, Timers& timers) {
     for (std::uint64_t i = 0; i < client_count && reader.ok(); ++i) {
       LoadClient(reader, id, slots);
     }
-    ages_[id].newest_record = loaded.newest_record;
-    ages_[id].newest_client = loaded.newest_client;
+    AgesOf(id).newest_record = loaded.newest_record;
+    AgesOf(id).newest_client = loaded.newest_client;
   }
 }
 
@@ -78,11 +82,11 @@ Slot Requests::LoadRecord(ArchiveReader& reader, NamespaceId id) {
   std::string principal;
   const Slot slot = records_.Add();
   Record& record = records_[slot];
-  reader(principal, record.request_id, record.fingerprint, record.kind, record.code, record.token, record.capability,
-         record.waiter, record.sequence, record.canceller, record.expires_at);
+  reader(principal, record.request_id, record.fingerprint, record.kind, record.code, record.token,
+         record.capability, record.waiter, record.sequence, record.canceller, record.expires_at);
   record.tenant = namespaces_.TenantOf(id, principal);
-  record.hash = KeyOf(record.tenant, record.request_id).hash;
-  ShardOf(record.hash).insert(slot);
+  record.hash = HashOf(record.tenant, record.request_id);
+  index_.Insert(record.hash, slot);
   namespaces_.TenantAt(record.tenant).request_bytes += CostOf(record);
   namespaces_.Reference(record.tenant);
   namespaces_.Keep(id);
@@ -121,7 +125,8 @@ void Requests::LoadClient(ArchiveReader& reader, NamespaceId id, const std::vect
 std::string Requests::FindInconsistency(const Timers& timers) const {
   absl::btree_map<Slot, std::uint64_t> bytes;
   std::size_t counted = 0;
-  for (const auto& [id, ages] : ages_) {
+  for (const auto& [id, entry] : ages_) {
+    const Ages& ages = *entry;
     Timestamp last{};
     for (Slot slot = ages.records.first; slot != kNoSlot; slot = records_[slot].by_age.next) {
       const Record& record = records_[slot];
@@ -135,7 +140,8 @@ std::string Requests::FindInconsistency(const Timers& timers) const {
         return "a remembered request id is not in the index";
       }
     }
-    if (!ages.records.empty() && (!ages.record_timer || !timers.Has(ages.record_timer_at, TimerKind::kForgetRequests, id))) {
+    if (!ages.records.empty() &&
+        (!ages.record_timer || !timers.Has(ages.record_timer_at, TimerKind::kForgetRequests, id))) {
       return "request ids without a timer that forgets them";
     }
     for (Slot slot = ages.clients.first; slot != kNoSlot; slot = clients_[slot].by_age.next) {

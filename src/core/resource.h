@@ -21,19 +21,19 @@ struct Lease {
   std::string owner;
   std::vector<MetadataEntry> metadata;
   Slot tenant = kNoSlot;
-  Slot session = kNoSlot;     // its deadline is the session's, unless frozen
+  Slot session = kNoSlot;  // its deadline is the session's, unless frozen
   Duration ttl{};
-  Duration promise{};         // length of the current promise: the ttl, or less while provisional
+  Duration promise{};  // length of the current promise: the ttl, or less while provisional
   Timestamp granted_at{};
   Timestamp renewed_at{};
-  Timestamp deadline{};       // of its own promise; on a session only while provisional or frozen
-  Timestamp timer_at{};       // of its timer, which may be earlier than the deadline
+  Timestamp deadline{};  // of its own promise; on a session only while provisional or frozen
+  Timestamp timer_at{};  // of its timer, which may be earlier than the deadline
   bool has_timer = false;
   bool provisional = false;
   bool revoking = false;
-  bool frozen = false;        // on a session, but the session's keepalives do not extend it any more
+  bool frozen = false;  // on a session, but the session's keepalives do not extend it any more
   WallTime since{};
-  std::string reason;         // revoking: the administrator's words
+  std::string reason;  // revoking: the administrator's words
 };
 
 struct Waiter {
@@ -41,32 +41,34 @@ struct Waiter {
   Slot resource = kNoSlot;
   Slot tenant = kNoSlot;
   Slot session = kNoSlot;
-  Slot record = kNoSlot;      // its remembered request
+  Slot record = kNoSlot;  // its remembered request
   std::string owner;
   std::vector<MetadataEntry> metadata;
-  std::string value;          // of a campaign
+  std::string value;  // of a campaign
   Duration ttl{};
-  Id128 lease_id{};           // what its lease will be called
+  Id128 lease_id{};  // what its lease will be called
   Timestamp queued_at{};
-  Timestamp deadline{};       // of its patience
+  Timestamp deadline{};  // of its patience
   std::uint64_t attachment = 1;
   bool attached = true;
-  Timestamp detach_at{};      // detached: when it is removed
+  Timestamp detach_at{};  // detached: when it is removed
   SlotLink in_queue;
   SlotLink on_session;
 };
 
 struct WaitQueue {
-  SlotList all;                                        // in log order
-  absl::btree_set<std::pair<WaiterId, Slot>> attached; // who can be granted, first in log order first
+  SlotList all;  // in log order
+  absl::btree_set<std::pair<WaiterId, Slot>>
+      attached;  // who can be granted, first in log order first
 };
 
 struct Resource {
   std::string name;
+  std::uint64_t hash = 0;  // of namespace and name, for the index
   NamespaceId name_space = 0;
   bool held = false;
   Lease lease;
-  std::string value;                  // of an election
+  std::string value;  // of an election
   bool delayed = false;
   Timestamp delay_until{};
   Token last_token = 0;

@@ -1,4 +1,5 @@
-// Streams a snapshot in pieces of about a megabyte, so that saving a large state needs little memory beside it.
+// Streams a snapshot in pieces of about a megabyte, so that saving a large state needs little
+// memory beside it.
 #pragma once
 
 #include <functional>

@@ -8,19 +8,23 @@ namespace holdfast::core {
 
 Slot Sessions::Find(NamespaceId id, const Id128& session_id) const {
   const auto found = by_id_.find(session_id);
-  if (found == by_id_.end() || namespaces_.TenantAt(sessions_[found->second].tenant).name_space != id) {
+  if (found == by_id_.end() ||
+      namespaces_.TenantAt(sessions_[found->second].tenant).name_space != id) {
     return kNoSlot;
   }
   return found->second;
 }
 
-Outcome Sessions::Repeat(const Context& context, const Record& record, std::uint64_t fingerprint) const {
+Outcome Sessions::Repeat(const Context& context, const Record& record,
+                         std::uint64_t fingerprint) const {
   if (record.fingerprint != fingerprint) {
     return SessionRefused{SessionRefusal::kRequestIdReused, {}};
   }
   if (record.kind != RecordKind::kSession) {
-    return SessionRefused{
-        record.code == RefusalCode::kGrantsBlocked ? SessionRefusal::kGrantsBlocked : SessionRefusal::kLimit, {}};
+    return SessionRefused{record.code == RefusalCode::kGrantsBlocked
+                              ? SessionRefusal::kGrantsBlocked
+                              : SessionRefusal::kLimit,
+                          {}};
   }
   const auto found = by_id_.find(record.capability);
   if (found == by_id_.end() || IsOver(context.floors, sessions_[found->second], context.now)) {
@@ -30,8 +34,8 @@ Outcome Sessions::Repeat(const Context& context, const Record& record, std::uint
   return SessionOpened{session.id, session.ttl, End(context.floors, session) - context.now};
 }
 
-Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& principal, const OpenSession& command,
-                       bool blocked) {
+Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& principal,
+                       const OpenSession& command, bool blocked) {
   const Slot tenant = namespaces_.TenantOf(id, principal);
   if (tenant == kNoSlot) {
     return SessionRefused{SessionRefusal::kLimit, "tenants"};
@@ -48,8 +52,9 @@ Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& prin
   const Policy& policy = namespaces_.At(id).policy;
   if (!requests_.HasRoom(tenant, command.request_id)) {
     namespaces_.ForgetIfIdle(tenant);
-    return SessionRefused{SessionRefusal::kLimit,
-                          "request_bytes_per_tenant=" + std::to_string(policy.request_bytes_per_tenant)};
+    return SessionRefused{
+        SessionRefusal::kLimit,
+        "request_bytes_per_tenant=" + std::to_string(policy.request_bytes_per_tenant)};
   }
   const Slot record_slot = requests_.Add(context, tenant, command.request_id, command.client);
   Record& record = requests_.At(record_slot);
@@ -62,7 +67,8 @@ Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& prin
   Tenant& usage = namespaces_.TenantAt(tenant);
   record.code = RefusalCode::kTenantLimit;
   if (usage.sessions >= policy.sessions_per_tenant || live_ >= kSessionsMax) {
-    return SessionRefused{SessionRefusal::kLimit, "sessions_per_tenant=" + std::to_string(policy.sessions_per_tenant)};
+    return SessionRefused{SessionRefusal::kLimit,
+                          "sessions_per_tenant=" + std::to_string(policy.sessions_per_tenant)};
   }
   record.kind = RecordKind::kSession;
   record.code = RefusalCode::kNone;
@@ -74,7 +80,8 @@ Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& prin
   session.number = ++last_number_;
   session.tenant = tenant;
   session.owner = command.owner;
-  session.ttl = command.ttl == Duration{} ? policy.ttl_default : std::clamp(command.ttl, policy.ttl_min, policy.ttl_max);
+  session.ttl = command.ttl == Duration{} ? policy.ttl_default
+                                          : std::clamp(command.ttl, policy.ttl_min, policy.ttl_max);
   session.renewed_at = context.now;
   session.deadline = context.now + session.ttl;
   session.timer_at = session.deadline;
@@ -86,8 +93,16 @@ Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& prin
   namespaces_.Reference(tenant);
   namespaces_.Keep(id);
   context.timers.Set(Timer{session.timer_at, TimerKind::kSession, session.number, slot});
-  context.out.events.push_back(Event{EventKind::kSessionOpened, Cause::kNone, 0, namespaces_.At(id).name, {}, principal,
-                                     session.owner, session.id, {}, {}});
+  context.out.events.push_back(Event{EventKind::kSessionOpened,
+                                     Cause::kNone,
+                                     0,
+                                     namespaces_.At(id).name,
+                                     {},
+                                     principal,
+                                     session.owner,
+                                     session.id,
+                                     {},
+                                     {}});
   return SessionOpened{session.id, session.ttl, session.ttl};
 }
 
@@ -115,7 +130,8 @@ SessionClosed Sessions::Close(Context& context, NamespaceId id, const CloseSessi
   if (session.ended == Cause::kNone) {
     const Timestamp end = End(context.floors, session);
     const bool expired = end < context.now;
-    Finish(context, slot, expired ? Cause::kSessionExpired : Cause::kSessionClosed, expired ? end : context.now);
+    Finish(context, slot, expired ? Cause::kSessionExpired : Cause::kSessionClosed,
+           expired ? end : context.now);
   }
   return SessionClosed{session.ended == Cause::kSessionClosed, session.ended};
 }
@@ -130,8 +146,16 @@ void Sessions::Finish(Context& context, Slot slot, Cause cause, Timestamp at) {
   --namespaces_.At(tenant.name_space).sessions;
   --live_;
   draining_.push_back(slot);
-  context.out.events.push_back(Event{EventKind::kSessionEnded, cause, 0, namespaces_.At(tenant.name_space).name, {},
-                                     tenant.principal, session.owner, session.id, {}, {}});
+  context.out.events.push_back(Event{EventKind::kSessionEnded,
+                                     cause,
+                                     0,
+                                     namespaces_.At(tenant.name_space).name,
+                                     {},
+                                     tenant.principal,
+                                     session.owner,
+                                     session.id,
+                                     {},
+                                     {}});
 }
 
 void Sessions::OnTimer(Context& context, Slot slot) {
@@ -172,7 +196,8 @@ void Sessions::Bury(Slot slot) {
   namespaces_.Drop(id);
 }
 
-SessionView Sessions::View(const EpochFloors& floors, NamespaceId id, const Id128& session_id, Timestamp as_of) const {
+SessionView Sessions::View(const EpochFloors& floors, NamespaceId id, const Id128& session_id,
+                           Timestamp as_of) const {
   SessionView view;
   const Slot slot = Find(id, session_id);
   if (slot == kNoSlot) {
@@ -200,8 +225,8 @@ void Sessions::Save(Saver& saver) const {
   for (const auto& [number, slot] : by_number_) {
     const Session& session = sessions_[slot];
     const Tenant& tenant = namespaces_.TenantAt(session.tenant);
-    saver(session.id, number, tenant.name_space, tenant.principal, session.owner, session.ttl, session.renewed_at,
-          session.deadline, session.timer_at, session.ended, session.ended_at);
+    saver(session.id, number, tenant.name_space, tenant.principal, session.owner, session.ttl,
+          session.renewed_at, session.deadline, session.timer_at, session.ended, session.ended_at);
   }
   for (const std::deque<Slot>* list : {&draining_, &ended_}) {
     saver(static_cast<std::uint64_t>(list->size()));
@@ -219,8 +244,8 @@ void Sessions::Load(ArchiveReader& reader, Timers& timers) {
     Session& session = sessions_[slot];
     NamespaceId id = 0;
     std::string principal;
-    reader(session.id, session.number, id, principal, session.owner, session.ttl, session.renewed_at, session.deadline,
-           session.timer_at, session.ended, session.ended_at);
+    reader(session.id, session.number, id, principal, session.owner, session.ttl,
+           session.renewed_at, session.deadline, session.timer_at, session.ended, session.ended_at);
     if (!namespaces_.Exists(id)) {
       reader.Fail();
       return;
@@ -260,7 +285,8 @@ std::string Sessions::FindInconsistency(const Timers& timers, const EpochFloors&
       continue;
     }
     ++live;
-    if (!timers.Has(session.timer_at, TimerKind::kSession, number) || End(floors, session) < session.timer_at) {
+    if (!timers.Has(session.timer_at, TimerKind::kSession, number) ||
+        End(floors, session) < session.timer_at) {
       return "a live session without a timer at or before its end";
     }
   }

@@ -1,5 +1,5 @@
-// Sessions: one lease for many holds. A session that is over is marked in O(1); what hangs on it is ended piece by piece by
-// Locks::DrainSessions, and is treated as over from the moment of the mark.
+// Sessions: one lease for many holds. A session that is over is marked in O(1); what hangs on it is
+// ended piece by piece by Locks::DrainSessions, and is treated as over from the moment of the mark.
 #pragma once
 
 #include <cstdint>
@@ -23,30 +23,34 @@ struct Session {
   Duration ttl{};
   Timestamp renewed_at{};
   Timestamp deadline{};
-  Timestamp timer_at{};          // of its timer, which may be earlier than the deadline
-  Cause ended = Cause::kNone;    // kNone: alive, unless its deadline has passed
+  Timestamp timer_at{};        // of its timer, which may be earlier than the deadline
+  Cause ended = Cause::kNone;  // kNone: alive, unless its deadline has passed
   Timestamp ended_at{};
-  SlotList holds;                // Resource::on_session
-  SlotList waits;                // Waiter::on_session
+  SlotList holds;  // Resource::on_session
+  SlotList waits;  // Waiter::on_session
 };
 
 class Sessions {
  public:
-  Sessions(Namespaces& namespaces, Requests& requests) : namespaces_(namespaces), requests_(requests) {}
+  Sessions(Namespaces& namespaces, Requests& requests)
+      : namespaces_(namespaces), requests_(requests) {}
 
-  Outcome Open(Context& context, NamespaceId id, const std::string& principal, const OpenSession& command, bool blocked);
+  Outcome Open(Context& context, NamespaceId id, const std::string& principal,
+               const OpenSession& command, bool blocked);
   // In the renewal phase: valid if the deadline had not passed at the previous batch.
   SessionKept KeepAlive(Context& context, NamespaceId id, const Command& command);
   SessionClosed Close(Context& context, NamespaceId id, const CloseSession& command);
-  SessionView View(const EpochFloors& floors, NamespaceId id, const Id128& session_id, Timestamp as_of) const;
+  SessionView View(const EpochFloors& floors, NamespaceId id, const Id128& session_id,
+                   Timestamp as_of) const;
 
   // kNoSlot if there is none of that id in the namespace (or it ended too long ago).
   Slot Find(NamespaceId id, const Id128& session_id) const;
   Session& At(Slot slot) { return sessions_[slot]; }
   const Session& At(Slot slot) const { return sessions_[slot]; }
   static Timestamp End(const EpochFloors& floors, const Session& session) {
-    return session.ended != Cause::kNone ? session.ended_at
-                                         : floors.Effective(session.deadline, session.renewed_at, session.ttl);
+    return session.ended != Cause::kNone
+               ? session.ended_at
+               : floors.Effective(session.deadline, session.renewed_at, session.ttl);
   }
   static bool IsOver(const EpochFloors& floors, const Session& session, Timestamp at) {
     return session.ended != Cause::kNone || End(floors, session) < at;

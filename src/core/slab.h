@@ -1,5 +1,6 @@
-// Objects in chunks, addressed by small integers ("slots"), so that growing never moves or copies what is there: a table
-// of a million entries must not stop the engine while it doubles. Slots are reused and never observable from outside.
+// Objects in chunks, addressed by small integers ("slots"), so that growing never moves or copies
+// what is there: a table of a million entries must not stop the engine while it doubles. Slots are
+// reused and never observable from outside.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// One queue of deadlines for all parts, in (deadline, kind, id) order: the order in which what is due is processed, on every
-// replica. `id` is a number of the log (token, session number, waiter id, namespace id), never a slot.
+// One queue of deadlines for all parts, in (deadline, kind, id) order: the order in which what is
+// due is processed, on every replica. `id` is a number of the log (token, session number, waiter
+// id, namespace id), never a slot.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 namespace holdfast::core {
 
 enum class TimerKind : std::uint8_t {
-  kLease,          // a lease, or the confirmation of a provisional one
+  kLease,  // a lease, or the confirmation of a provisional one
   kSession,
-  kWait,           // a waiter's patience
-  kDetach,         // a detached waiter's grace
-  kDelay,          // a lock-delay
-  kForgetRequests, // a namespace's oldest request id
-  kForgetClients,  // a namespace's most idle client
+  kWait,            // a waiter's patience
+  kDetach,          // a detached waiter's grace
+  kDelay,           // a lock-delay
+  kForgetRequests,  // a namespace's oldest request id
+  kForgetClients,   // a namespace's most idle client
 };
 
 struct Timer {
@@ -40,7 +41,9 @@ struct Timer {
 class Timers {
  public:
   void Set(const Timer& timer) { queue_.insert(timer); }
-  void Cancel(Timestamp at, TimerKind kind, std::uint64_t id) { queue_.erase(Timer{at, kind, id, kNoSlot}); }
+  void Cancel(Timestamp at, TimerKind kind, std::uint64_t id) {
+    queue_.erase(Timer{at, kind, id, kNoSlot});
+  }
   // Something is over when its deadline is strictly before now.
   bool HasDue(Timestamp now) const { return !queue_.empty() && queue_.begin()->at < now; }
   Timer PopFirst() {

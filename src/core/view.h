@@ -1,5 +1,5 @@
-// Queries and their answers. A query never changes the state and is never journaled; the engine answers it at a state that
-// is no older than the query's arrival (docs/ARCHITECTURE.md, "Reads").
+// Queries and their answers. A query never changes the state and is never journaled; the engine
+// answers it at a state that is no older than the query's arrival (docs/ARCHITECTURE.md, "Reads").
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ struct GetNamespace {
 struct ListNamespaces {};
 struct GetCounts {};
 
-using Query = std::variant<Describe, List, CheckToken, Leader, DescribeSession, GetNamespace, ListNamespaces, GetCounts>;
+using Query = std::variant<Describe, List, CheckToken, Leader, DescribeSession, GetNamespace,
+                           ListNamespaces, GetCounts>;
 
 enum class ResourceState : std::uint8_t { kFree = 1, kTaken = 2, kDelayed = 3 };
 
@@ -69,8 +70,8 @@ struct ResourceView {
   std::unique_ptr<HolderView> holder;
   Duration delay_left{};
   std::uint32_t queue_length = 0;
-  std::vector<WaiterView> queue;             // Describe only
-  std::vector<TransitionView> transitions;   // Describe only; newest first
+  std::vector<WaiterView> queue;            // Describe only
+  std::vector<TransitionView> transitions;  // Describe only; newest first
   Guarantee guarantee = Guarantee::kAdvisory;
   std::string value;
 };
@@ -130,7 +131,7 @@ struct CountsView {
   Duration grants_blocked_for{};  // after a recovery with lost state
 };
 
-using View = std::variant<ResourceView, ListView, TokenView, LeaderView, SessionView, NamespaceView, NamespacesView,
-                          CountsView, NoSuchNamespace>;
+using View = std::variant<ResourceView, ListView, TokenView, LeaderView, SessionView, NamespaceView,
+                          NamespacesView, CountsView, NoSuchNamespace>;
 
 }  // namespace holdfast::core

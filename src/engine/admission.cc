@@ -9,7 +9,8 @@ namespace holdfast::engine {
 namespace {
 
 bool IsRenewal(const core::Command& command) {
-  return std::holds_alternative<core::Renew>(command.body) || std::holds_alternative<core::KeepAlive>(command.body);
+  return std::holds_alternative<core::Renew>(command.body) ||
+         std::holds_alternative<core::KeepAlive>(command.body);
 }
 
 }  // namespace
@@ -17,15 +18,17 @@ bool IsRenewal(const core::Command& command) {
 bool Admission::Add(QueuedCommand&& queued) {
   const bool renewal = IsRenewal(queued.command);
   std::deque<QueuedCommand>& lane = renewal ? renewals_ : others_;
-  if (queued.to.front != 0 && lane.size() >= (renewal ? limits_.renewals_max : limits_.others_max)) {
+  if (queued.to.front != 0 &&
+      lane.size() >= (renewal ? limits_.renewals_max : limits_.others_max)) {
     return false;
   }
   lane.push_back(std::move(queued));
   return true;
 }
 
-std::vector<QueuedCommand> Admission::Take(std::size_t commands_max, std::size_t bytes_max,
-                                           const std::function<Duration(const core::Command&)>& time_left) {
+std::vector<QueuedCommand> Admission::Take(
+    std::size_t commands_max, std::size_t bytes_max,
+    const std::function<Duration(const core::Command&)>& time_left) {
   if (renewals_.size() > commands_max) {
     std::vector<std::pair<Duration, QueuedCommand>> urgent;
     urgent.reserve(renewals_.size());
@@ -33,7 +36,8 @@ std::vector<QueuedCommand> Admission::Take(std::size_t commands_max, std::size_t
       const Duration left = time_left(queued.command);
       urgent.emplace_back(left, std::move(queued));
     }
-    std::stable_sort(urgent.begin(), urgent.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(urgent.begin(), urgent.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     renewals_.clear();
     for (auto& [left, queued] : urgent) {
       renewals_.push_back(std::move(queued));

@@ -1,9 +1,10 @@
-// The bounded queue in front of the engine. Renewals and keepalives have a lane of their own, with room that nothing else can
-// take: when there is more than fits into a batch they go first, those with the least time left before the others, so that
-// overload delays new locks and does not lose held ones.
+// The bounded queue in front of the engine. Renewals and keepalives have a lane of their own, with
+// room that nothing else can take: when there is more than fits into a batch they go first, those
+// with the least time left before the others, so that overload delays new locks and does not lose
+// held ones.
 //
-// Why nothing here grows without bound: every front has a limit of open requests, every lane has a limit, and what does not
-// fit is refused at once with OVERLOADED, before anything was done.
+// Why nothing here grows without bound: every front has a limit of open requests, every lane has a
+// limit, and what does not fit is refused at once with OVERLOADED, before anything was done.
 #pragma once
 
 #include <cstddef>
@@ -45,12 +46,12 @@ class Admission {
  public:
   explicit Admission(const AdmissionLimits& limits) : limits_(limits) {}
 
-  // False when the command's lane is full: nothing was taken. The engine's own commands always fit: they are bounded by
-  // what they are about.
+  // False when the command's lane is full: nothing was taken. The engine's own commands always fit:
+  // they are bounded by what they are about.
   bool Add(QueuedCommand&& queued);
 
-  // Moves out what the next batch takes: at most `commands_max` commands and about `bytes_max` bytes, always at least one
-  // if there is any. `time_left` is asked only when not everything fits.
+  // Moves out what the next batch takes: at most `commands_max` commands and about `bytes_max`
+  // bytes, always at least one if there is any. `time_left` is asked only when not everything fits.
   std::vector<QueuedCommand> Take(std::size_t commands_max, std::size_t bytes_max,
                                   const std::function<Duration(const core::Command&)>& time_left);
 

@@ -13,8 +13,12 @@ Duration Read(clockid_t id) {
 
 }  // namespace
 
-BootTime SystemClock::Boot() { return BootTime(Read(CLOCK_BOOTTIME)); }
+BootTime SystemClock::Boot() {
+  return BootTime(Read(CLOCK_BOOTTIME));
+}
 
-WallTime SystemClock::Wall() { return WallTime(Read(CLOCK_REALTIME)); }
+WallTime SystemClock::Wall() {
+  return WallTime(Read(CLOCK_REALTIME));
+}
 
 }  // namespace holdfast::engine

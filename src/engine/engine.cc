@@ -10,8 +10,8 @@
 namespace holdfast::engine {
 namespace {
 
-// The randomness that a command needs: ids of leases and sessions are capabilities, so they come from the CSPRNG, here and
-// not in the core.
+// The randomness that a command needs: ids of leases and sessions are capabilities, so they come
+// from the CSPRNG, here and not in the core.
 void StampIds(core::Command& command) {
   if (auto* acquire = std::get_if<core::Acquire>(&command.body); acquire != nullptr) {
     acquire->lease_id = RandomId();
@@ -22,8 +22,8 @@ void StampIds(core::Command& command) {
 
 }  // namespace
 
-Engine::Engine(std::unique_ptr<core::Machine> machine, const journal::Position& last, const EngineOptions& options,
-               std::optional<core::RecoverState> recovery)
+Engine::Engine(std::unique_ptr<core::Machine> machine, const journal::Position& last,
+               const EngineOptions& options, std::optional<core::RecoverState> recovery)
     : machine_(std::move(machine)),
       options_(options),
       timer_(machine_->now()),
@@ -67,7 +67,10 @@ void Engine::Propose(FrontId front, Proposal&& proposal, EngineOutput& output) {
   }
   if (!admission_.Add(QueuedCommand{to, std::move(command)})) {
     ++stats_.overloaded;
-    ReplyError(to, Error{ErrorCode::kOverloaded, "the queue of the engine is full; nothing was done", {}, {}}, output);
+    ReplyError(
+        to,
+        Error{ErrorCode::kOverloaded, "the queue of the engine is full; nothing was done", {}, {}},
+        output);
     return;
   }
   ++accepted_;
@@ -83,7 +86,9 @@ void Engine::Abandon(const ReplyTo& to) {
   }
 }
 
-bool Engine::TakeAbandoned(const ReplyTo& to) { return !abandoned_.empty() && abandoned_.erase(to) > 0; }
+bool Engine::TakeAbandoned(const ReplyTo& to) {
+  return !abandoned_.empty() && abandoned_.erase(to) > 0;
+}
 
 void Engine::ForgetAbandoned() {
   while (!abandoned_order_.empty() && abandoned_order_.front().first <= applied_count_) {
@@ -101,7 +106,8 @@ const std::vector<journal::Entry>& Engine::Seal(Clock& clock) {
   batch_ = core::Batch{};
   reply_to_.clear();
   if (epoch_pending_) {
-    batch_.commands.push_back(core::Command{{}, {}, core::EpochStart{epoch_, options_.failover_grace}});
+    batch_.commands.push_back(
+        core::Command{{}, {}, core::EpochStart{epoch_, options_.failover_grace}});
     reply_to_.push_back(ReplyTo{});
     if (recovery_.has_value()) {
       batch_.commands.push_back(core::Command{{}, {}, *recovery_});
@@ -117,8 +123,8 @@ const std::vector<journal::Entry>& Engine::Seal(Clock& clock) {
     batch_.commands.push_back(std::move(queued.command));
     reply_to_.push_back(queued.to);
   }
-  // The stamp comes after the seal: time that passed while requests arrived must be in it, or their remaining times would
-  // be too long.
+  // The stamp comes after the seal: time that passed while requests arrived must be in it, or their
+  // remaining times would be too long.
   BootTime present = clock.Boot();
   if (Planted(Bug::kStateTimeBeforeSeal)) {
     present = std::exchange(early_stamp_, std::nullopt).value_or(present);
@@ -137,7 +143,8 @@ void Engine::Encode() {
   ByteWriter payload;
   codec::EncodeBatch(batch_, machine_->feature_level(), payload);
   const std::string bytes = payload.Take();
-  const std::size_t fragments = (bytes.size() + options_.entry_bytes_max - 1) / options_.entry_bytes_max;
+  const std::size_t fragments =
+      (bytes.size() + options_.entry_bytes_max - 1) / options_.entry_bytes_max;
   entries_.clear();
   Id128 previous = last_.hash;
   for (std::size_t i = 0; i < fragments; ++i) {
@@ -172,8 +179,10 @@ void Engine::Answer(EngineOutput& output) {
   }
   applied_count_ = accepted_ - admission_.size();
   for (core::Resolution& resolution : applied_.resolutions) {
-    if (const auto to = waiting_.Resolve(resolution.waiter, resolution.attachment); to.has_value()) {
-      output.replies.emplace_back(to->front, engine::Reply{to->tag, std::move(resolution.outcome), batch_.index});
+    if (const auto to = waiting_.Resolve(resolution.waiter, resolution.attachment);
+        to.has_value()) {
+      output.replies.emplace_back(
+          to->front, engine::Reply{to->tag, std::move(resolution.outcome), batch_.index});
     }
   }
   ForgetAbandoned();
@@ -185,10 +194,13 @@ void Engine::Reply(const ReplyTo& to, core::Outcome&& outcome, EngineOutput& out
   }
   const bool gone = TakeAbandoned(to);
   if (const auto* queued = std::get_if<core::Queued>(&outcome); queued != nullptr) {
-    if (const auto before = waiting_.Add(queued->waiter, queued->attachment, to); before.has_value()) {
+    if (const auto before = waiting_.Add(queued->waiter, queued->attachment, to);
+        before.has_value()) {
       core::Refused superseded;
       superseded.code = core::RefusalCode::kSuperseded;
-      output.replies.emplace_back(before->front, engine::Reply{before->tag, core::Outcome(std::move(superseded)), batch_.index});
+      output.replies.emplace_back(
+          before->front,
+          engine::Reply{before->tag, core::Outcome(std::move(superseded)), batch_.index});
     }
     if (gone) {
       Abandon(to);
@@ -211,7 +223,8 @@ void Engine::Failed(const Error& error, EngineOutput& output) {
   in_flight_ = false;
   for (std::size_t i = 0; i < reply_to_.size(); ++i) {
     if (std::holds_alternative<core::Detach>(batch_.commands[i].body)) {
-      admission_.Add(QueuedCommand{ReplyTo{}, std::move(batch_.commands[i])});  // its client will not ask again
+      admission_.Add(QueuedCommand{
+          ReplyTo{}, std::move(batch_.commands[i])});  // its client will not ask again
     } else if (!TakeAbandoned(reply_to_[i])) {
       ReplyError(reply_to_[i], error, output);
     }
@@ -223,8 +236,9 @@ void Engine::Failed(const Error& error, EngineOutput& output) {
 void Engine::AnswerReads(BootTime present, EngineOutput& output) {
   const Timestamp as_of = timer_.Present(present);
   for (QueuedRead& read : reads_) {
-    output.replies.emplace_back(read.to.front,
-                                engine::Reply{read.to.tag, machine_->Answer(read.query, as_of), machine_->index()});
+    output.replies.emplace_back(
+        read.to.front,
+        engine::Reply{read.to.tag, machine_->Answer(read.query, as_of), machine_->index()});
   }
   stats_.reads += reads_.size();
   reads_.clear();

@@ -1,6 +1,6 @@
-// The engine: orders commands into batches, stamps them, and turns what the core says into replies. All of its logic and
-// none of its threads: it does no I/O, reads no clock by itself and never blocks; Runner drives it for real, tests and the
-// simulator drive it by hand. Not thread-safe.
+// The engine: orders commands into batches, stamps them, and turns what the core says into replies.
+// All of its logic and none of its threads: it does no I/O, reads no clock by itself and never
+// blocks; Runner drives it for real, tests and the simulator drive it by hand. Not thread-safe.
 //
 // One append is in flight at a time; what arrives meanwhile forms the next batch. The cycle:
 //
@@ -31,9 +31,10 @@ namespace holdfast::engine {
 struct EngineOptions {
   std::size_t batch_bytes_max = journal::kEntryBytesMax;  // 4 KiB .. 1 MiB
   std::size_t batch_commands_max = 4096;                  // 1 .. 65,536
-  std::size_t entry_bytes_max = journal::kEntryBytesMax;  // a larger batch is split into fragments of this size
+  std::size_t entry_bytes_max =
+      journal::kEntryBytesMax;  // a larger batch is split into fragments of this size
   AdmissionLimits admission;
-  Duration failover_grace = Seconds(10);                  // 0 .. 1 min
+  Duration failover_grace = Seconds(10);  // 0 .. 1 min
 };
 
 // What a front wants of the engine.
@@ -54,17 +55,17 @@ struct EngineStats {
   std::uint64_t batches = 0;
   std::uint64_t commands = 0;
   std::uint64_t reads = 0;
-  std::uint64_t overloaded = 0;   // refused at admission
+  std::uint64_t overloaded = 0;  // refused at admission
   std::uint64_t queue_depth = 0;
-  std::uint64_t waiting = 0;      // requests that wait for a lock
+  std::uint64_t waiting = 0;  // requests that wait for a lock
 };
 
 class Engine {
  public:
-  // `last` is where the log stands and what `machine` has applied; the engine begins epoch last.epoch + 1 with its first
-  // batch. `recovery`, if given, is journaled in that batch too.
-  Engine(std::unique_ptr<core::Machine> machine, const journal::Position& last, const EngineOptions& options,
-         std::optional<core::RecoverState> recovery);
+  // `last` is where the log stands and what `machine` has applied; the engine begins epoch
+  // last.epoch + 1 with its first batch. `recovery`, if given, is journaled in that batch too.
+  Engine(std::unique_ptr<core::Machine> machine, const journal::Position& last,
+         const EngineOptions& options, std::optional<core::RecoverState> recovery);
 
   // Takes one input. What is invalid or does not fit is answered at once.
   void Accept(EngineInput&& input, EngineOutput& output);
@@ -74,25 +75,27 @@ class Engine {
   // Due work is left over: the next tick should not wait.
   bool HasBacklog() const { return machine_->HasBacklog(); }
 
-  // Seals what is queued (perhaps nothing: a tick) and then reads the clock for its stamp. The entries stay valid until
-  // Committed or Failed. One batch at a time.
+  // Seals what is queued (perhaps nothing: a tick) and then reads the clock for its stamp. The
+  // entries stay valid until Committed or Failed. One batch at a time.
   const std::vector<journal::Entry>& Seal(Clock& clock);
-  // The entries of Seal are durable: applies the batch. Observers may then look at last_batch() and last_applied().
+  // The entries of Seal are durable: applies the batch. Observers may then look at last_batch() and
+  // last_applied().
   void Committed();
   // Moves the replies of the batch out of last_applied().
   void Answer(EngineOutput& output);
   // The entries of Seal are not in the log, and nothing was done.
   void Failed(const Error& error, EngineOutput& output);
 
-  // Answers the queries that are queued. Right when no batch can have been written by anybody else since they arrived: on
-  // the file journal always (the directory lock), elsewhere only after Committed.
+  // Answers the queries that are queued. Right when no batch can have been written by anybody else
+  // since they arrived: on the file journal always (the directory lock), elsewhere only after
+  // Committed.
   void AnswerReads(BootTime present, EngineOutput& output);
 
   // Of the last Committed, complete until Answer.
   const core::Batch& last_batch() const { return batch_; }
   const core::Applied& last_applied() const { return applied_; }
-  // Moves the events of the batch out of last_applied().
-  std::vector<core::Event> TakeEvents() { return std::move(applied_.events); }
+  // The events of the batch, for the watch hub to take.
+  std::vector<core::Event>& events() { return applied_.events; }
 
   const core::Machine& machine() const { return *machine_; }
   EngineStats Stats() const;
@@ -130,7 +133,8 @@ class Engine {
   std::vector<journal::Entry> entries_;
   core::Applied applied_;
 
-  // Requests abandoned before their command was applied. Kept until everything that had been accepted by then is applied.
+  // Requests abandoned before their command was applied. Kept until everything that had been
+  // accepted by then is applied.
   absl::flat_hash_map<ReplyTo, std::uint64_t> abandoned_;
   std::deque<std::pair<std::uint64_t, ReplyTo>> abandoned_order_;
   std::uint64_t accepted_ = 0;

@@ -26,7 +26,8 @@ class ManualClock : public Clock {
   BootTime boot_{Seconds(50)};
 };
 
-core::Command AcquireOf(std::string resource, std::string id, Duration ttl = Seconds(10), Duration wait = {}) {
+core::Command AcquireOf(std::string resource, std::string id, Duration ttl = Seconds(10),
+                        Duration wait = {}) {
   core::Acquire acquire;
   acquire.resource = std::move(resource);
   acquire.request_id = std::move(id);
@@ -53,12 +54,14 @@ class Bench {
   }
   std::uint64_t Propose(core::Command command) {
     const std::uint64_t tag = next_tag_++;
-    engine->Accept(EngineInput{EngineInput::Kind::kPropose, 1, Proposal{tag, std::move(command)}}, output);
+    engine->Accept(EngineInput{EngineInput::Kind::kPropose, 1, Proposal{tag, std::move(command)}},
+                   output);
     return tag;
   }
   std::uint64_t Ask(core::Query query) {
     const std::uint64_t tag = next_tag_++;
-    engine->Accept(EngineInput{EngineInput::Kind::kPropose, 1, Proposal{tag, std::move(query)}}, output);
+    engine->Accept(EngineInput{EngineInput::Kind::kPropose, 1, Proposal{tag, std::move(query)}},
+                   output);
     return tag;
   }
   void Abandon(std::uint64_t tag) {
@@ -103,7 +106,8 @@ class Bench {
   std::uint64_t next_tag_ = 1;
 };
 
-// I7 in the engine's terms: state time that a stretch of real time adds, by the engine against the rule.
+// I7 in the engine's terms: state time that a stretch of real time adds, by the engine against the
+// rule.
 Duration StateTimeOver(Bench& bench, const std::function<void()>& stretch) {
   const Timestamp before = bench.engine->machine().now();
   stretch();
@@ -120,7 +124,8 @@ void StallForAMinuteThenTick(Bench& bench) {
 
 TEST(StateTime, AStallIsLostForEver) {
   Bench bench;
-  EXPECT_LE(StateTimeOver(bench, [&] { StallForAMinuteThenTick(bench); }), Seconds(1) + 20 * Millis(200));
+  EXPECT_LE(StateTimeOver(bench, [&] { StallForAMinuteThenTick(bench); }),
+            Seconds(1) + 20 * Millis(200));
 }
 
 TEST(StateTime, TheFirstBatchAfterARestartAddsNothing) {
@@ -140,7 +145,8 @@ TEST(StateTime, ManyShortBatchesAddUpToRealTime) {
   EXPECT_EQ(added, 10'000 * std::chrono::microseconds(999));
 }
 
-// The remaining time in an answer, counted from the moment of sending, must never reach beyond the lease's real end.
+// The remaining time in an answer, counted from the moment of sending, must never reach beyond the
+// lease's real end.
 Duration OverstatedRemaining(Bench& bench) {
   bench.Turn();
   bench.clock.Advance(Millis(900));  // the request arrives 900 ms after the last batch
@@ -172,7 +178,8 @@ TEST(StateTime, RemainingIsCountedFromAStampAfterTheSeal) {
 TEST(StateTimePlanted, CatchingUpAfterAStallGoesRed) {
   const PlantBug bug(Bug::kStateTimeCatchesUp);
   Bench bench;
-  EXPECT_GT(StateTimeOver(bench, [&] { StallForAMinuteThenTick(bench); }), Seconds(1) + 20 * Millis(200));
+  EXPECT_GT(StateTimeOver(bench, [&] { StallForAMinuteThenTick(bench); }),
+            Seconds(1) + 20 * Millis(200));
 }
 
 TEST(StateTimePlanted, KeepingTheAnchorOverAnEpochGoesRed) {
@@ -241,7 +248,8 @@ TEST(Engine, AnAbandonedWaiterIsDetachedAlsoWhenItWasStillInTheQueueOfTheEngine)
     bench.Propose(core::Command{"p", "default", core::Release{"a", granted.lease_id}});
     bench.Turn();
     EXPECT_FALSE(bench.ReplyTo(second).has_value());
-    EXPECT_EQ(bench.engine->machine().last_token(), granted.token);  // a detached waiter is never granted
+    EXPECT_EQ(bench.engine->machine().last_token(),
+              granted.token);  // a detached waiter is never granted
     EXPECT_EQ(bench.engine->Stats().waiting, 0U);
   }
 }
@@ -254,7 +262,8 @@ TEST(Engine, TheSameRequestOnANewConnectionSupersedesTheOldOne) {
   const std::uint64_t new_wait = bench.Propose(AcquireOf("a", "r2", Seconds(10), Seconds(5)));
   bench.Turn();
   EXPECT_EQ(bench.Outcome<core::Refused>(old_wait).code, core::RefusalCode::kSuperseded);
-  bench.Propose(core::Command{"p", "default", core::Release{"a", bench.Outcome<core::Granted>(first).lease_id}});
+  bench.Propose(core::Command{"p", "default",
+                              core::Release{"a", bench.Outcome<core::Granted>(first).lease_id}});
   bench.Turn();
   EXPECT_TRUE(bench.Outcome<core::Granted>(new_wait).provisional);
 }
@@ -315,14 +324,17 @@ TEST(Engine, RenewalsGoFirstByTimeLeftWhenNotEverythingFits) {
   Bench bench(options);
   std::vector<Id128> leases;
   for (int i = 0; i < 4; ++i) {
-    const std::uint64_t tag = bench.Propose(AcquireOf("r" + std::to_string(i), "q" + std::to_string(i), Seconds(10 + i)));
+    const std::uint64_t tag =
+        bench.Propose(AcquireOf("r" + std::to_string(i), "q" + std::to_string(i), Seconds(10 + i)));
     bench.Turn();
     leases.push_back(bench.Outcome<core::Granted>(tag).lease_id);
   }
   const std::uint64_t other = bench.Propose(AcquireOf("other", "q"));
   std::vector<std::uint64_t> renewals;
   for (int i = 3; i >= 0; --i) {
-    renewals.push_back(bench.Propose(core::Command{"p", "default", core::Renew{"r" + std::to_string(i), leases[static_cast<std::size_t>(i)]}}));
+    renewals.push_back(bench.Propose(
+        core::Command{"p", "default",
+                      core::Renew{"r" + std::to_string(i), leases[static_cast<std::size_t>(i)]}}));
   }
   bench.Turn();  // the two with the least time left
   EXPECT_TRUE(bench.ReplyTo(renewals[3]).has_value() && bench.ReplyTo(renewals[2]).has_value());
@@ -343,7 +355,8 @@ TEST(Engine, AFullQueueRefusesAtOnceButKeepsRoomForRenewals) {
   bench.Propose(AcquireOf("b", "r1"));
   bench.Propose(AcquireOf("c", "r2"));
   const std::uint64_t refused = bench.Propose(AcquireOf("d", "r3"));
-  const std::uint64_t renewal = bench.Propose(core::Command{"p", "default", core::Renew{"a", lease}});
+  const std::uint64_t renewal =
+      bench.Propose(core::Command{"p", "default", core::Renew{"a", lease}});
   EXPECT_EQ(std::get<Error>(bench.ReplyTo(refused)->answer).code, ErrorCode::kOverloaded);
   bench.Turn();
   EXPECT_EQ(bench.Outcome<core::Renewed>(renewal).ttl, Seconds(10));
@@ -357,7 +370,8 @@ TEST(Engine, WallClockJumpsDoNothing) {
   for (const Duration jump : {Seconds(3600), -Seconds(7200)}) {
     bench.clock.wall += jump;
     bench.clock.Advance(Millis(200));
-    const std::uint64_t renewal = bench.Propose(core::Command{"p", "default", core::Renew{"a", lease}});
+    const std::uint64_t renewal =
+        bench.Propose(core::Command{"p", "default", core::Renew{"a", lease}});
     bench.Turn();
     EXPECT_EQ(bench.Outcome<core::Renewed>(renewal).remaining, Seconds(10));
   }

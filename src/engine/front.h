@@ -1,6 +1,6 @@
-// The seam between the fronts (gRPC, later RESP and HTTP) and the engine. A front hands over everything that one turn of
-// its loop read as one vector of proposals, and gets whole vectors of replies back: one wake-up each way, not one per
-// operation.
+// The seam between the fronts (gRPC, later RESP and HTTP) and the engine. A front hands over
+// everything that one turn of its loop read as one vector of proposals, and gets whole vectors of
+// replies back: one wake-up each way, not one per operation.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct Proposal {
   std::variant<core::Command, core::Query> request;
 };
 
-// Exactly one for each proposal that was not abandoned. An acquire that waits is answered when its wait is over.
+// Exactly one for each proposal that was not abandoned. An acquire that waits is answered when its
+// wait is over.
 struct Reply {
   std::uint64_t tag = 0;
   std::variant<core::Outcome, core::View, Error> answer;
@@ -30,9 +31,9 @@ struct Reply {
 class Front {
  public:
   virtual ~Front() = default;
-  // Called by whichever thread drives the engine at the moment: the front's own, inside Submit, or another one. It must not
-  // block and must not call Submit or Abandon from inside; it moves the replies to its own loop where that is another
-  // thread.
+  // Called by whichever thread drives the engine at the moment: the front's own, inside Submit, or
+  // another one. It must not block and must not call Submit or Abandon from inside; it moves the
+  // replies to its own loop where that is another thread.
   virtual void OnReplies(std::vector<Reply>&& replies) = 0;
 };
 

@@ -12,8 +12,8 @@ namespace holdfast::engine {
 class Observer {
  public:
   virtual ~Observer() = default;
-  // Called by the driver after the batch was applied and before its replies go out, once for each batch, in log order;
-  // `applied.outcomes[i]` belongs to `batch.commands[i]`. Must not block.
+  // Called by the driver after the batch was applied and before its replies go out, once for each
+  // batch, in log order; `applied.outcomes[i]` belongs to `batch.commands[i]`. Must not block.
   virtual void OnApplied(const core::Batch& batch, const core::Applied& applied) = 0;
 };
 

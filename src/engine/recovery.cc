@@ -78,8 +78,9 @@ Result<Recovered> Recover(storage::FileSystem& files, const std::string& directo
     }
     index = entries->back().index + 1;
   }
-  log::Info("recovered snapshot={} last_index={} state_time_ms={} token={}", loaded.header.index, last,
-            ToMillis(recovered.machine->now().time_since_epoch()), recovered.machine->last_token());
+  log::Info("recovered snapshot={} last_index={} state_time_ms={} token={}", loaded.header.index,
+            last, ToMillis(recovered.machine->now().time_since_epoch()),
+            recovered.machine->last_token());
   return recovered;
 }
 

@@ -18,13 +18,14 @@ struct Recovered {
   journal::SnapshotHeader snapshot;  // all zero: from the beginning of the log
 };
 
-// Opens the journal (see FileJournal::Open for its errors) and replays it. A snapshot that does not load is passed over
-// with a warning as long as the log reaches back to an older one. kUnsupported: written by a newer build.
+// Opens the journal (see FileJournal::Open for its errors) and replays it. A snapshot that does not
+// load is passed over with a warning as long as the log reaches back to an older one. kUnsupported:
+// written by a newer build.
 Result<Recovered> Recover(storage::FileSystem& files, const std::string& directory,
                           const journal::FileJournalOptions& options);
 
-// Feeds log entries to a machine, in order: puts fragments together and applies whole batches. An incomplete run of
-// fragments is void when another batch begins after it.
+// Feeds log entries to a machine, in order: puts fragments together and applies whole batches. An
+// incomplete run of fragments is void when another batch begins after it.
 class Replayer {
  public:
   explicit Replayer(core::Machine& machine) : machine_(machine) {}

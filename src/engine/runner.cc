@@ -1,21 +1,23 @@
 #include "engine/runner.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
+
+#include <pthread.h>
 
 #include "base/log.h"
 
 namespace holdfast::engine {
 namespace {
 
-// A front that drives for others gives the wheel to the ticker after so many rounds, and goes back to its own loop.
+// A front that drives for others gives the wheel to the ticker after so many rounds, and goes back
+// to its own loop.
 constexpr int kRoundsMax = 8;
 
 }  // namespace
 
-Result<std::unique_ptr<Runner>> Runner::Start(storage::FileSystem& files, Clock& clock, const RunnerOptions& options) {
+Result<std::unique_ptr<Runner>> Runner::Start(storage::FileSystem& files, Clock& clock,
+                                              const RunnerOptions& options) {
   std::unique_ptr<Runner> runner(new Runner(clock, options));
   if (Status opened = runner->Open(files); !opened.ok()) {
     return opened.error();
@@ -33,25 +35,31 @@ Status Runner::Open(storage::FileSystem& files) {
   journal_ = std::move(recovered->journal);
   std::optional<core::RecoverState> recovery;
   if (journal_->Recovered()) {
-    recovery = core::RecoverState{journal_->TokenFloor(),
-                                  recovered->machine->LongestPromise() + options_.engine.failover_grace};
+    recovery = core::RecoverState{journal_->TokenFloor(), recovered->machine->LongestPromise() +
+                                                              options_.engine.failover_grace};
     recovery_pending_ = true;
-    log::Warning("after a recovery with lost state nothing is granted for {} s; tokens go on above {}",
-                 ToMillis(recovery->block) / 1000, recovery->token_floor);
+    log::Warning(
+        "after a recovery with lost state nothing is granted for {} s; tokens go on above {}",
+        ToMillis(recovery->block) / 1000, recovery->token_floor);
   }
   watches_.StartAt(recovered->machine->index());
-  engine_ = std::make_unique<Engine>(std::move(recovered->machine), journal_->Last(), options_.engine, recovery);
+  engine_ = std::make_unique<Engine>(std::move(recovered->machine), journal_->Last(),
+                                     options_.engine, recovery);
   started_at_ = clock_.Boot();
   {
     const std::lock_guard lock(drive_mutex_);
     Append();  // the EpochStart: from here on this process is the log's writer
     if (!accepting_writes_) {
-      return Error{ErrorCode::kDiskFull, "the first entry cannot be written: no space in " + options_.data_directory, {}, {}};
+      return Error{ErrorCode::kDiskFull,
+                   "the first entry cannot be written: no space in " + options_.data_directory,
+                   {},
+                   {}};
     }
   }
   shadow_ = std::make_unique<Shadow>(
       files, *journal_, clock_,
-      ShadowOptions{options_.data_directory, options_.snapshot_bytes, options_.snapshots_kept}, recovered->snapshot);
+      ShadowOptions{options_.data_directory, options_.snapshot_bytes, options_.snapshots_kept},
+      recovered->snapshot);
   ticker_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "ticker");
     TickLoop();
@@ -59,7 +67,9 @@ Status Runner::Open(storage::FileSystem& files) {
   return {};
 }
 
-Runner::~Runner() { Stop(); }
+Runner::~Runner() {
+  Stop();
+}
 
 FrontId Runner::Attach(Front& front) {
   const std::lock_guard lock(drive_mutex_);
@@ -110,9 +120,12 @@ void Runner::Abandon(FrontId front, std::vector<std::uint64_t>&& tags) {
   Drive();
 }
 
-void Runner::AddObserver(Observer& observer) { observers_.push_back(&observer); }
+void Runner::AddObserver(Observer& observer) {
+  observers_.push_back(&observer);
+}
 
-// Whoever cannot take the wheel may leave: the driver looks into the inbox once more after it has let go of it.
+// Whoever cannot take the wheel may leave: the driver looks into the inbox once more after it has
+// let go of it.
 void Runner::Drive() {
   for (int round = 0; round < kRoundsMax;) {
     {
@@ -143,7 +156,8 @@ bool Runner::DriveOnce() {
   for (EngineInput& input : taken_) {
     if (stopping_ && input.kind == EngineInput::Kind::kPropose) {
       output_.replies.emplace_back(
-          input.front, Reply{input.proposal.tag, Error{ErrorCode::kUnavailable, "the server is stopping", {}, {}}, 0});
+          input.front, Reply{input.proposal.tag,
+                             Error{ErrorCode::kUnavailable, "the server is stopping", {}, {}}, 0});
     } else {
       engine_->Accept(std::move(input), output_);
     }
@@ -161,20 +175,24 @@ bool Runner::DriveOnce() {
   return any || append;
 }
 
-bool Runner::TickDue() { return clock_.Boot() - last_batch_at_ >= options_.tick; }
+bool Runner::TickDue() {
+  return clock_.Boot() - last_batch_at_ >= options_.tick;
+}
 
 void Runner::Append() {
   const std::vector<journal::Entry>& entries = engine_->Seal(clock_);
   last_batch_at_ = clock_.Boot();
   if (Status appended = journal_->Append(entries); !appended.ok()) {
     if (accepting_writes_.exchange(false)) {
-      log::Error("the log cannot be written; refusing until it can error=\"{}\"", appended.error().message);
+      log::Error("the log cannot be written; refusing until it can error=\"{}\"",
+                 appended.error().message);
     }
-    engine_->Failed(Error{ErrorCode::kUnavailable,
-                          "the log cannot be written, nothing was done: " + appended.error().message,
-                          {},
-                          {}},
-                    output_);
+    engine_->Failed(
+        Error{ErrorCode::kUnavailable,
+              "the log cannot be written, nothing was done: " + appended.error().message,
+              {},
+              {}},
+        output_);
     return;
   }
   if (!accepting_writes_.exchange(true)) {
@@ -183,7 +201,8 @@ void Runner::Append() {
   engine_->Committed();
   if (recovery_pending_) {
     if (Status cleared = journal_->ClearRecovery(); !cleared.ok()) {
-      log::Error("the mark of the recovery stays, the next start waits again error=\"{}\"", cleared.error().message);
+      log::Error("the mark of the recovery stays, the next start waits again error=\"{}\"",
+                 cleared.error().message);
     }
     recovery_pending_ = false;
   }
@@ -191,7 +210,7 @@ void Runner::Append() {
     observer->OnApplied(engine_->last_batch(), engine_->last_applied());
   }
   engine_->Answer(output_);
-  watches_.Publish(engine_->last_batch().index, engine_->last_batch().wall, engine_->TakeEvents());
+  watches_.Publish(engine_->last_batch().index, engine_->last_batch().wall, engine_->events());
   if (shadow_ != nullptr) {
     shadow_->Advance(engine_->machine().index(), engine_->machine().trace());
   }

@@ -1,10 +1,12 @@
 // The thin shell that gives the engine its threads and its disk.
 //
-// There is no engine thread. The engine is driven by one thread at a time, under `drive_mutex_`: whichever front finds it
-// idle when it submits becomes the driver, and seals, appends, applies and answers until nothing is queued. Everybody else
-// only adds to the queue and goes on. So a single front commits inline on its own loop, with no wake-up at all, and several
-// fronts still share group commits (docs/decisions/0001-driver-instead-of-engine-thread.md). A ticker thread drives when
-// nobody else does: a batch every 200 ms moves time. The shadow thread (shadow.h) makes snapshots.
+// There is no engine thread. The engine is driven by one thread at a time, under `drive_mutex_`:
+// whichever front finds it idle when it submits becomes the driver, and seals, appends, applies and
+// answers until nothing is queued. Everybody else only adds to the queue and goes on. So a single
+// front commits inline on its own loop, with no wake-up at all, and several fronts still share
+// group commits (docs/decisions/0001-driver-instead-of-engine-thread.md). A ticker thread drives
+// when nobody else does: a batch every 200 ms moves time. The shadow thread (shadow.h) makes
+// snapshots.
 #pragma once
 
 #include <atomic>
@@ -34,7 +36,8 @@ struct RunnerOptions {
   EngineOptions engine;
   journal::FileJournalOptions journal;
   Duration tick = Millis(200);
-  std::uint64_t snapshot_bytes = std::uint64_t{256} << 20U;  // a snapshot after so many bytes of log
+  std::uint64_t snapshot_bytes = std::uint64_t{256}
+                                 << 20U;  // a snapshot after so many bytes of log
   std::size_t snapshots_kept = 2;
 };
 
@@ -49,8 +52,10 @@ struct RunnerStats {
 
 class Runner {
  public:
-  // Recovers the data directory and starts the threads. Errors as FileJournal::Open and Recover (recovery.h).
-  static Result<std::unique_ptr<Runner>> Start(storage::FileSystem& files, Clock& clock, const RunnerOptions& options);
+  // Recovers the data directory and starts the threads. Errors as FileJournal::Open and Recover
+  // (recovery.h).
+  static Result<std::unique_ptr<Runner>> Start(storage::FileSystem& files, Clock& clock,
+                                               const RunnerOptions& options);
   ~Runner();
 
   // `front` must outlive its Detach. Thread-safe.
@@ -58,8 +63,9 @@ class Runner {
   // After it returns no reply reaches the front any more; its waiters are detached.
   void Detach(FrontId front);
 
-  // Hands over a whole turn. May drive the engine before it returns: replies, also of others, may be delivered inside.
-  // Over the limit of the queue the surplus is answered with kOverloaded. Thread-safe.
+  // Hands over a whole turn. May drive the engine before it returns: replies, also of others, may
+  // be delivered inside. Over the limit of the queue the surplus is answered with kOverloaded.
+  // Thread-safe.
   void Submit(FrontId front, std::vector<Proposal>&& proposals);
   // The clients behind these requests are gone: no reply, and waiters are detached. Thread-safe.
   void Abandon(FrontId front, std::vector<std::uint64_t>&& tags);
@@ -69,8 +75,8 @@ class Runner {
 
   WatchHub& watches() { return watches_; }
   RunnerStats Stats() const;
-  // Refuses new proposals (kUnavailable), commits what is queued and ends the threads. Requests that wait for a lock get no
-  // reply any more; they are detached by the next start. Idempotent.
+  // Refuses new proposals (kUnavailable), commits what is queued and ends the threads. Requests
+  // that wait for a lock get no reply any more; they are detached by the next start. Idempotent.
   void Stop();
 
  private:
@@ -102,7 +108,8 @@ class Runner {
   BootTime last_batch_at_{};
   bool recovery_pending_ = false;
 
-  // What fronts handed over and no driver has taken yet, under inbox_mutex_. Bounded by the fronts' open requests.
+  // What fronts handed over and no driver has taken yet, under inbox_mutex_. Bounded by the fronts'
+  // open requests.
   std::mutex inbox_mutex_;
   std::vector<EngineInput> inbox_;
   std::atomic<std::size_t> inbox_size_{0};  // a driver that leaves looks here once more

@@ -1,11 +1,11 @@
 #include "engine/runner.h"
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
-
 #include <condition_variable>
 #include <filesystem>
 #include <thread>
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include "storage/posix_file_system.h"
 
@@ -87,7 +87,8 @@ class Client {
   std::uint64_t tag_ = 0;
 };
 
-core::Acquire AcquireOf(std::string resource, std::string id, Duration ttl = Seconds(30), Duration wait = {}) {
+core::Acquire AcquireOf(std::string resource, std::string id, Duration ttl = Seconds(30),
+                        Duration wait = {}) {
   core::Acquire acquire;
   acquire.resource = std::move(resource);
   acquire.request_id = std::move(id);
@@ -135,7 +136,8 @@ TEST_F(RunnerTest, WhatWasAnsweredIsThereAfterARestartAndTokensGoOnRising) {
   }
   const auto runner = Start(Options());
   Client client(*runner);
-  const auto again = client.Call<core::Granted>(AcquireOf("a", "r1"));  // the same request: the same lease
+  const auto again =
+      client.Call<core::Granted>(AcquireOf("a", "r1"));  // the same request: the same lease
   EXPECT_EQ(again.lease_id, granted.lease_id);
   EXPECT_EQ(again.token, granted.token);
   EXPECT_EQ(client.Call<core::Refused>(AcquireOf("a", "r2")).code, core::RefusalCode::kHeld);
@@ -158,7 +160,8 @@ TEST_F(RunnerTest, TimeMovesWithoutTraffic) {
   const auto refused = client.Call<core::Refused>(AcquireOf("a", "r3"));
   EXPECT_EQ(refused.code, core::RefusalCode::kHeld);
   EXPECT_TRUE(Eventually([&] {
-    return client.Ask<core::ResourceView>(core::Describe{"default", "a"}).state == core::ResourceState::kDelayed;
+    return client.Ask<core::ResourceView>(core::Describe{"default", "a"}).state ==
+           core::ResourceState::kDelayed;
   }));
   EXPECT_FALSE(client.front().Has(waiting));
 }
@@ -172,7 +175,8 @@ TEST_F(RunnerTest, ManyFrontsShareTheEngineAndNoReplyIsLost) {
       Client client(*runner);
       for (int i = 0; i < 200; ++i) {
         const std::string name = "r" + std::to_string(t) + "-" + std::to_string(i % 7);
-        const auto granted = client.Call<core::Granted>(AcquireOf(name, std::to_string(t) + "." + std::to_string(i)));
+        const auto granted = client.Call<core::Granted>(
+            AcquireOf(name, std::to_string(t) + "." + std::to_string(i)));
         EXPECT_TRUE(client.Call<core::Released>(core::Release{name, granted.lease_id}).released);
         ++pairs;
       }
@@ -193,13 +197,16 @@ TEST_F(RunnerTest, AFrontThatGoesDetachesItsWaiters) {
   {
     Client waiter(*runner);
     waiter.Send(AcquireOf("a", "r2", Seconds(30), Seconds(60)));
-    EXPECT_TRUE(Eventually([&] { return holder.Ask<core::ResourceView>(core::Describe{"default", "a"}).queue_length == 1; }));
+    EXPECT_TRUE(Eventually([&] {
+      return holder.Ask<core::ResourceView>(core::Describe{"default", "a"}).queue_length == 1;
+    }));
   }
   const auto view = holder.Ask<core::ResourceView>(core::Describe{"default", "a"});
   ASSERT_EQ(view.queue.size(), 1U);
   EXPECT_TRUE(view.queue.front().detached);
   EXPECT_TRUE(holder.Call<core::Released>(core::Release{"a", granted.lease_id}).released);
-  EXPECT_EQ(holder.Ask<core::ResourceView>(core::Describe{"default", "a"}).state, core::ResourceState::kFree);
+  EXPECT_EQ(holder.Ask<core::ResourceView>(core::Describe{"default", "a"}).state,
+            core::ResourceState::kFree);
 }
 
 TEST_F(RunnerTest, TheShadowWritesSnapshotsTheLogIsTrimmedAndARestartStartsFromThem) {

@@ -1,8 +1,8 @@
 #include "engine/shadow.h"
 
-#include <pthread.h>
-
 #include <algorithm>
+
+#include <pthread.h>
 
 #include "base/log.h"
 
@@ -15,8 +15,8 @@ constexpr auto kInterval = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Shadow::Shadow(storage::FileSystem& files, journal::FileJournal& journal, Clock& clock, const ShadowOptions& options,
-               const journal::SnapshotHeader& start)
+Shadow::Shadow(storage::FileSystem& files, journal::FileJournal& journal, Clock& clock,
+               const ShadowOptions& options, const journal::SnapshotHeader& start)
     : files_(files), journal_(journal), clock_(clock), options_(options), start_(start) {
   stats_.snapshot_index = start.index;
   stats_.index = start.index;
@@ -118,7 +118,8 @@ void Shadow::Compare() {
     traces_.pop_front();
   }
   if (!traces_.empty() && traces_.front().first == machine_->index()) {
-    HF_CHECK(traces_.front().second == machine_->trace(), "the shadow copy has another state than the engine (I10)");
+    HF_CHECK(traces_.front().second == machine_->trace(),
+             "the shadow copy has another state than the engine (I10)");
   }
 }
 
@@ -158,7 +159,8 @@ Status Shadow::Snapshot() {
     stats_.snapshot_at = clock_.Wall();
     ++stats_.snapshots;
   }
-  log::Info("snapshot written index={} bytes={} took_ms={}", header.index, bytes, ToMillis(clock_.Boot() - begun));
+  log::Info("snapshot written index={} bytes={} took_ms={}", header.index, bytes,
+            ToMillis(clock_.Boot() - begun));
   if (Status retained = store.Retain(options_.snapshots_kept); !retained.ok()) {
     return retained;
   }
@@ -170,6 +172,8 @@ Status Shadow::Snapshot() {
   return journal_.Trim(kept->front() + 1);
 }
 
-Status Shadow::Chores() { return journal_.PrepareSegment(); }
+Status Shadow::Chores() {
+  return journal_.PrepareSegment();
+}
 
 }  // namespace holdfast::engine

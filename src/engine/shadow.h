@@ -1,10 +1,10 @@
-// The shadow copy: a second state that follows the log on its own thread and is what snapshots are written from, so that
-// the engine never pauses for one. It reads the journal like a standby would, needs no queue, and compares its trace with
-// the engine's after every batch that both have: a difference means that replay is not deterministic (I10), and ends the
-// process.
+// The shadow copy: a second state that follows the log on its own thread and is what snapshots are
+// written from, so that the engine never pauses for one. It reads the journal like a standby would,
+// needs no queue, and compares its trace with the engine's after every batch that both have: a
+// difference means that replay is not deterministic (I10), and ends the process.
 //
-// The same thread does the slow chores of the data directory: zero-filling the next segment, trimming, removing old
-// snapshots.
+// The same thread does the slow chores of the data directory: zero-filling the next segment,
+// trimming, removing old snapshots.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,8 @@ namespace holdfast::engine {
 
 struct ShadowOptions {
   std::string directory;
-  std::uint64_t snapshot_bytes = std::uint64_t{256} << 20U;  // a snapshot after so many bytes of log
+  std::uint64_t snapshot_bytes = std::uint64_t{256}
+                                 << 20U;  // a snapshot after so many bytes of log
   std::size_t snapshots_kept = 2;
 };
 
@@ -42,8 +43,8 @@ struct ShadowStats {
 class Shadow {
  public:
   // Starts from the snapshot that recovery used. `journal` and `clock` must outlive the shadow.
-  Shadow(storage::FileSystem& files, journal::FileJournal& journal, Clock& clock, const ShadowOptions& options,
-         const journal::SnapshotHeader& start);
+  Shadow(storage::FileSystem& files, journal::FileJournal& journal, Clock& clock,
+         const ShadowOptions& options, const journal::SnapshotHeader& start);
   // Stops the thread; a snapshot that is being written is given up.
   ~Shadow();
 
@@ -78,7 +79,8 @@ class Shadow {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t committed_ = 0;
-  std::deque<std::pair<std::uint64_t, std::uint64_t>> traces_;  // (index, trace) of the engine's newest batches
+  std::deque<std::pair<std::uint64_t, std::uint64_t>>
+      traces_;  // (index, trace) of the engine's newest batches
   ShadowStats stats_;
   std::atomic<bool> stopping_{false};
 

@@ -30,7 +30,9 @@ Timestamp StateTimer::Stamp(BootTime mono) {
   return last_ + step;
 }
 
-Timestamp StateTimer::Present(BootTime mono) const { return last_ + Step(mono); }
+Timestamp StateTimer::Present(BootTime mono) const {
+  return last_ + Step(mono);
+}
 
 void StateTimer::StartEpoch(Timestamp last) {
   last_ = last;

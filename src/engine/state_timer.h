@@ -2,8 +2,9 @@
 //
 //   t(k) = t(k-1) + min(1 s, mono(k) - mono(k-1))
 //
-// What exceeds a second is lost for ever, and the first batch of an epoch or of a process adds nothing. So state time never
-// runs faster than real time: a stalled leader, a lost quorum or a restart makes leases longer, never shorter (I7).
+// What exceeds a second is lost for ever, and the first batch of an epoch or of a process adds
+// nothing. So state time never runs faster than real time: a stalled leader, a lost quorum or a
+// restart makes leases longer, never shorter (I7).
 #pragma once
 
 #include <optional>
@@ -18,8 +19,8 @@ class StateTimer {
   // `last` is the time of the last batch in the log.
   explicit StateTimer(Timestamp last) : last_(last) {}
 
-  // The stamp of a batch that was sealed before `mono` was read. Commit() makes it the last one; a batch that was not
-  // committed loses its time.
+  // The stamp of a batch that was sealed before `mono` was read. Commit() makes it the last one; a
+  // batch that was not committed loses its time.
   Timestamp Stamp(BootTime mono);
   void Commit(Timestamp stamped) { last_ = stamped; }
 

@@ -4,7 +4,8 @@
 
 namespace holdfast::engine {
 
-std::optional<ReplyTo> Waiting::Add(core::WaiterId waiter, std::uint64_t attachment, const ReplyTo& to) {
+std::optional<ReplyTo> Waiting::Add(core::WaiterId waiter, std::uint64_t attachment,
+                                    const ReplyTo& to) {
   std::optional<ReplyTo> before;
   Entry& entry = by_waiter_[waiter];
   if (entry.attachment != 0) {
@@ -46,7 +47,8 @@ std::vector<ReplyTo> Waiting::Of(FrontId front) const {
       found.emplace_back(waiter, entry.to);
     }
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ReplyTo> requests;
   for (const auto& [waiter, to] : found) {
     requests.push_back(to);

@@ -1,5 +1,5 @@
-// Which request waits as which waiter of the state, so that its late answer finds it, and a vanished client's waiter is
-// detached.
+// Which request waits as which waiter of the state, so that its late answer finds it, and a
+// vanished client's waiter is detached.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace holdfast::engine {
 // Not thread-safe.
 class Waiting {
  public:
-  // The request `to` now waits as `waiter`. Gives the request that waited as it before (on an older attachment), if any.
+  // The request `to` now waits as `waiter`. Gives the request that waited as it before (on an older
+  // attachment), if any.
   std::optional<ReplyTo> Add(core::WaiterId waiter, std::uint64_t attachment, const ReplyTo& to);
   // The waiter was decided at this attachment: gives the request to answer, if it is still here.
   std::optional<ReplyTo> Resolve(core::WaiterId waiter, std::uint64_t attachment);

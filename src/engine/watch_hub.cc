@@ -10,7 +10,8 @@ void WatchHub::StartAt(std::uint64_t index) {
   history_from_ = index;
 }
 
-WatchHub::Subscription WatchHub::Subscribe(WatchFilter filter, std::uint64_t after_index, std::function<void()> wake) {
+WatchHub::Subscription WatchHub::Subscribe(WatchFilter filter, std::uint64_t after_index,
+                                           std::function<void()> wake) {
   const std::lock_guard lock(mutex_);
   if (watchers_.size() >= kWatchersMax) {
     return Subscription{};
@@ -81,7 +82,8 @@ bool WatchHub::Matches(const WatchFilter& filter, const core::Event& event) {
                       : event.resource.compare(0, filter.prefix.size(), filter.prefix) == 0;
 }
 
-void WatchHub::Offer(const std::shared_ptr<Watcher>& watcher, const WatchedEvent& item, Watchers& to_wake) {
+void WatchHub::Offer(const std::shared_ptr<Watcher>& watcher, const WatchedEvent& item,
+                     Watchers& to_wake) {
   std::deque<WatchItem>& buffer = watcher->buffer;
   if (buffer.empty()) {
     to_wake.push_back(watcher);
@@ -90,7 +92,8 @@ void WatchHub::Offer(const std::shared_ptr<Watcher>& watcher, const WatchedEvent
     buffer.clear();
     buffer.emplace_back(WatchGap{item.index});
     return;
-  } else if (const auto* gap = std::get_if<WatchGap>(&buffer.back()); gap != nullptr && item.index <= gap->index) {
+  } else if (const auto* gap = std::get_if<WatchGap>(&buffer.back());
+             gap != nullptr && item.index <= gap->index) {
     return;  // part of the state that the watcher reads because of the gap
   }
   buffer.emplace_back(item);
@@ -112,7 +115,7 @@ void WatchHub::OfferToAll(const WatchedEvent& item, Watchers& to_wake) {
   }
 }
 
-void WatchHub::Publish(std::uint64_t index, WallTime at, std::vector<core::Event>&& events) {
+void WatchHub::Publish(std::uint64_t index, WallTime at, std::vector<core::Event>& events) {
   Watchers to_wake;
   {
     const std::lock_guard lock(mutex_);

@@ -1,9 +1,9 @@
-// Fan-out of events to watchers. Each watcher has a bounded buffer: one that is too slow loses events, gets a gap marker
-// with the log position from which it sees everything again, and reads the state anew. So no watcher can hold memory or
-// slow the engine down.
+// Fan-out of events to watchers. Each watcher has a bounded buffer: one that is too slow loses
+// events, gets a gap marker with the log position from which it sees everything again, and reads
+// the state anew. So no watcher can hold memory or slow the engine down.
 //
-// A short history of all events serves watchers that come back with the position they had seen; older positions start with
-// a gap.
+// A short history of all events serves watchers that come back with the position they had seen;
+// older positions start with a gap.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ using WatchId = std::uint64_t;
 // Thread-safe.
 class WatchHub {
  public:
-  static constexpr std::size_t kBufferMax = 1024;      // events waiting for one watcher
-  static constexpr std::size_t kHistoryMax = 16'384;   // events kept for watchers that come back
+  static constexpr std::size_t kBufferMax = 1024;     // events waiting for one watcher
+  static constexpr std::size_t kHistoryMax = 16'384;  // events kept for watchers that come back
   static constexpr std::size_t kWatchersMax = 10'000;
 
   struct Subscription {
@@ -53,11 +53,12 @@ class WatchHub {
     std::uint64_t started_at = 0;
   };
 
-  // Events up to `index` happened before this process began: watchers that saw less start with a gap.
+  // Events up to `index` happened before this process began: watchers that saw less start with a
+  // gap.
   void StartAt(std::uint64_t index);
 
-  // Events after `after_index` (0: from now on). `wake` is called, from the publishing thread and outside the hub's mutex,
-  // when the buffer goes from empty to non-empty; it must not block.
+  // Events after `after_index` (0: from now on). `wake` is called, from the publishing thread and
+  // outside the hub's mutex, when the buffer goes from empty to non-empty; it must not block.
   Subscription Subscribe(WatchFilter filter, std::uint64_t after_index, std::function<void()> wake);
   void Unsubscribe(WatchId id);
 
@@ -65,7 +66,8 @@ class WatchHub {
   std::vector<WatchItem> Take(WatchId id, std::size_t max);
 
   // Session events have no resource and are not published to watchers.
-  void Publish(std::uint64_t index, WallTime at, std::vector<core::Event>&& events);
+  // Moves the content out of `events`, which keeps its memory.
+  void Publish(std::uint64_t index, WallTime at, std::vector<core::Event>& events);
 
   std::size_t watchers() const;
 
@@ -78,12 +80,14 @@ class WatchHub {
   using Watchers = std::vector<std::shared_ptr<Watcher>>;
   using Key = std::pair<std::string, std::string>;  // namespace, resource
   static bool Matches(const WatchFilter& filter, const core::Event& event);
-  static void Offer(const std::shared_ptr<Watcher>& watcher, const WatchedEvent& item, Watchers& to_wake);
+  static void Offer(const std::shared_ptr<Watcher>& watcher, const WatchedEvent& item,
+                    Watchers& to_wake);
   void OfferToAll(const WatchedEvent& item, Watchers& to_wake);
 
   mutable std::mutex mutex_;
   std::map<WatchId, std::shared_ptr<Watcher>> watchers_;
-  std::map<Key, Watchers> exact_;  // so that thousands of observers of other names cost an event nothing
+  std::map<Key, Watchers>
+      exact_;  // so that thousands of observers of other names cost an event nothing
   Watchers prefix_;
   std::deque<WatchedEvent> history_;
   std::uint64_t history_from_ = 0;  // events after this position are all in history_

@@ -13,7 +13,14 @@ std::vector<core::Event> EventOn(const std::string& resource) {
   return {event};
 }
 
-std::string ResourceOf(const WatchItem& item) { return std::get<WatchedEvent>(item).event->resource; }
+void Publish(WatchHub& hub, std::uint64_t index, const std::string& resource) {
+  std::vector<core::Event> events = EventOn(resource);
+  hub.Publish(index, {}, events);
+}
+
+std::string ResourceOf(const WatchItem& item) {
+  return std::get<WatchedEvent>(item).event->resource;
+}
 
 TEST(WatchHub, ExactAndPrefixWatchersSeeOnlyTheirs) {
   WatchHub hub;
@@ -21,15 +28,15 @@ TEST(WatchHub, ExactAndPrefixWatchersSeeOnlyTheirs) {
   const auto exact = hub.Subscribe(WatchFilter{"default", "a/b", true}, 0, [&] { ++woken; });
   const auto prefix = hub.Subscribe(WatchFilter{"default", "a/", false}, 0, [] {});
   const auto elsewhere = hub.Subscribe(WatchFilter{"other", "a/", false}, 0, [] {});
-  hub.Publish(1, {}, EventOn("a/b"));
-  hub.Publish(2, {}, EventOn("a/bc"));
-  hub.Publish(3, {}, EventOn("b"));
+  Publish(hub, 1, "a/b");
+  Publish(hub, 2, "a/bc");
+  Publish(hub, 3, "b");
   EXPECT_EQ(hub.Take(exact.id, 10).size(), 1U);
   EXPECT_EQ(hub.Take(prefix.id, 10).size(), 2U);
   EXPECT_TRUE(hub.Take(elsewhere.id, 10).empty());
   EXPECT_EQ(woken, 1);
   hub.Unsubscribe(exact.id);
-  hub.Publish(4, {}, EventOn("a/b"));
+  Publish(hub, 4, "a/b");
   EXPECT_EQ(woken, 1);
   EXPECT_EQ(hub.watchers(), 2U);
 }
@@ -39,7 +46,7 @@ TEST(WatchHub, ASlowWatcherGetsOneGapAndThenEverythingAfterIt) {
   const auto slow = hub.Subscribe(WatchFilter{"default", "", false}, 0, [] {});
   const std::uint64_t many = WatchHub::kBufferMax + 100;
   for (std::uint64_t index = 1; index <= many; ++index) {
-    hub.Publish(index, {}, EventOn("r" + std::to_string(index)));
+    Publish(hub, index, "r" + std::to_string(index));
   }
   const std::vector<WatchItem> items = hub.Take(slow.id, 10'000);
   ASSERT_FALSE(items.empty());
@@ -53,8 +60,8 @@ TEST(WatchHub, ASlowWatcherGetsOneGapAndThenEverythingAfterIt) {
 TEST(WatchHub, AWatcherThatComesBackContinuesWhereItWasOrStartsWithAGap) {
   WatchHub hub;
   hub.StartAt(100);
-  hub.Publish(101, {}, EventOn("a"));
-  hub.Publish(102, {}, EventOn("b"));
+  Publish(hub, 101, "a");
+  Publish(hub, 102, "b");
   const auto back = hub.Subscribe(WatchFilter{"default", "", false}, 101, [] {});
   const std::vector<WatchItem> items = hub.Take(back.id, 10);
   ASSERT_EQ(items.size(), 1U);
