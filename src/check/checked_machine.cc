@@ -17,7 +17,8 @@ const core::Applied& CheckedMachine::Apply(const core::Batch& batch) {
   if (std::string wrong = machine_->FindInconsistency(); !wrong.empty()) {
     Fail("state: " + wrong + " (batch " + std::to_string(batch.index) + ")");
   }
-  if (std::string wrong = history_.Observe(batch, applied_, machine_->HasBacklog()); !wrong.empty()) {
+  if (std::string wrong = history_.Observe(batch, applied_, machine_->HasBacklog());
+      !wrong.empty()) {
     Fail(wrong);
   }
   return applied_;

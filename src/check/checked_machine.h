@@ -1,5 +1,6 @@
-// A Machine under watch: every batch is also applied to a second Machine (I10), the state is recounted, and the history is
-// judged (history_checker.h). For scenarios, model tests and the simulator. Not thread-safe.
+// A Machine under watch: every batch is also applied to a second Machine (I10), the state is
+// recounted, and the history is judged (history_checker.h). For scenarios, model tests and the
+// simulator. Not thread-safe.
 #pragma once
 
 #include <memory>

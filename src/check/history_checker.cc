@@ -8,14 +8,19 @@ namespace holdfast::check {
 namespace {
 
 bool IsRenewal(const core::Command& command) {
-  return std::holds_alternative<core::Renew>(command.body) || std::holds_alternative<core::KeepAlive>(command.body);
+  return std::holds_alternative<core::Renew>(command.body) ||
+         std::holds_alternative<core::KeepAlive>(command.body);
 }
 
-std::string Named(const std::pair<std::string, std::string>& key) { return key.first + "/" + key.second; }
+std::string Named(const std::pair<std::string, std::string>& key) {
+  return key.first + "/" + key.second;
+}
 
 }  // namespace
 
-HistoryChecker::HistoryChecker() { policies_["default"] = core::Policy{}; }
+HistoryChecker::HistoryChecker() {
+  policies_["default"] = core::Policy{};
+}
 
 void HistoryChecker::Fail(const std::string& rule) {
   if (violation_.empty()) {
@@ -23,7 +28,8 @@ void HistoryChecker::Fail(const std::string& rule) {
   }
 }
 
-std::string HistoryChecker::Observe(const core::Batch& batch, const core::Applied& applied, bool backlog) {
+std::string HistoryChecker::Observe(const core::Batch& batch, const core::Applied& applied,
+                                    bool backlog) {
   Begin(batch, applied);
   for (std::size_t i = 0; i < batch.commands.size(); ++i) {
     if (std::holds_alternative<core::KeepAlive>(batch.commands[i].body)) {
@@ -38,7 +44,8 @@ std::string HistoryChecker::Observe(const core::Batch& batch, const core::Applie
   for (const core::Event& event : applied.events) {
     OnEvent(event);
   }
-  // An acquire that is queued and answered in one batch is both in the outcomes and in the resolutions.
+  // An acquire that is queued and answered in one batch is both in the outcomes and in the
+  // resolutions.
   for (std::size_t i = 0; i < batch.commands.size(); ++i) {
     if (!IsRenewal(batch.commands[i])) {
       OnOutcome(batch.commands[i], applied.outcomes[i]);
@@ -94,13 +101,11 @@ void HistoryChecker::NoteCommand(const core::Command& command, const core::Outco
     claims_.emplace(acquire->lease_id, acquire->session);
   } else if (std::holds_alternative<core::Break>(command.body)) {
     NoteBreak(command, outcome);
-  } else if (const auto* recover = std::get_if<core::RecoverState>(&command.body); recover != nullptr) {
-    highest_token_ = std::max(highest_token_, recover->token_floor);
-    blocked_until_ = std::max(blocked_until_, now_ + recover->block);
-  } else if (const auto* change = std::get_if<core::ChangeNamespace>(&command.body); change != nullptr) {
+  } else if (const auto* change = std::get_if<core::ChangeNamespace>(&command.body);
+             change != nullptr) {
     NoteNamespace(*change, outcome);
   } else if (const auto* opened = std::get_if<core::SessionOpened>(&outcome); opened != nullptr) {
-    NoteSession(*opened);
+    NoteSession(command.name_space, *opened);
   }
 }
 
@@ -118,22 +123,26 @@ void HistoryChecker::NoteBreak(const core::Command& command, const core::Outcome
   }
 }
 
-void HistoryChecker::NoteNamespace(const core::ChangeNamespace& command, const core::Outcome& outcome) {
+void HistoryChecker::NoteNamespace(const core::ChangeNamespace& command,
+                                   const core::Outcome& outcome) {
   const auto* changed = std::get_if<core::NamespaceChanged>(&outcome);
   if (changed == nullptr || changed->result != core::NamespaceResult::kOk) {
     return;
   }
   NotePolicy(command.name, changed->policy);
   if (command.verb == core::NamespaceVerb::kDelete) {
-    std::erase_if(delayed_until_, [&](const auto& entry) { return entry.first.first == command.name; });
+    std::erase_if(delayed_until_,
+                  [&](const auto& entry) { return entry.first.first == command.name; });
+    requests_.OnNamespaceDeleted(command.name);
   }
 }
 
-void HistoryChecker::NoteSession(const core::SessionOpened& opened) {
+void HistoryChecker::NoteSession(const std::string& name_space, const core::SessionOpened& opened) {
   const auto [at, is_new] = sessions_.try_emplace(opened.session_id);
   Session& session = at->second;
   session.promised = std::max(session.promised, now_ + opened.remaining);
   if (is_new) {
+    session.name_space = name_space;
     session.ttl = opened.ttl;
     session.deadline = now_ + opened.remaining;
     session.renewed_at = now_;
@@ -178,7 +187,8 @@ void HistoryChecker::OnKeepAlive(const core::Command& command, const core::Outco
   const auto* kept = std::get_if<core::SessionKept>(&outcome);
   const auto found = sessions_.find(id);
   if (kept == nullptr || !kept->alive) {
-    if (found != sessions_.end() && !found->second.over && found->second.promised >= previous_) {
+    if (found != sessions_.end() && found->second.name_space == command.name_space &&
+        !found->second.over && found->second.promised >= previous_) {
       Fail("I7: a keepalive is refused before the session's promise is over");
     }
     return;
@@ -201,10 +211,14 @@ void HistoryChecker::OnRenew(const core::Command& command, const core::Outcome& 
   Lease* lease = CurrentLease(key, renew.lease_id);
   if (const auto* refused = std::get_if<core::NotRenewed>(&outcome); refused != nullptr) {
     if (lease != nullptr) {
-      lease->promised = std::max(lease->promised, now_ + refused->remaining);
-      const bool reason = refused->cause == core::Cause::kRevoking || refused->cause == core::Cause::kHoldLimit;
-      const bool on_live_session = !IsZero(lease->session) && !lease->provisional && !lease->revoking &&
-                                   sessions_.at(lease->session).promised >= now_ && !sessions_.at(lease->session).over;
+      const bool reason =
+          refused->cause == core::Cause::kRevoking || refused->cause == core::Cause::kHoldLimit;
+      if (reason && refused->remaining > Duration{}) {
+        lease->promised = std::max(lease->promised, now_ + refused->remaining);
+      }
+      const bool on_live_session =
+          !IsZero(lease->session) && !lease->provisional && !lease->revoking &&
+          sessions_.at(lease->session).promised >= now_ && !sessions_.at(lease->session).over;
       const bool promised = IsZero(lease->session) ? lease->promised >= now_ : on_live_session;
       if (!reason && promised && refused->remaining == Duration{}) {
         Fail("I7: a renewal of " + Named(key) + " is refused before its promise is over");
@@ -226,7 +240,8 @@ void HistoryChecker::OnRenew(const core::Command& command, const core::Outcome& 
     Fail("I7: a lease of " + Named(key) + " is renewed while it is revoked");
   }
   const Duration hold_max = PolicyOf(key.first).hold_max;
-  if (hold_max > Duration{} && policies_before_.count(key.first) == 0 && lease->granted_at + hold_max < now_) {
+  if (hold_max > Duration{} && policies_before_.count(key.first) == 0 &&
+      lease->granted_at + hold_max < now_) {
     Fail("a lease of " + Named(key) + " is renewed after its maximum hold");
   }
   if (now_ + renewed->remaining < lease->deadline && IsZero(lease->session)) {
@@ -276,7 +291,8 @@ void HistoryChecker::OnGranted(const core::Event& event) {
     lease_at_.erase(current_[key].id);
   }
   if (event.token <= highest_token_ || event.token > core::kTokenMax) {
-    Fail("I2: token " + std::to_string(event.token) + " of " + Named(key) + " after " + std::to_string(highest_token_));
+    Fail("I2: token " + std::to_string(event.token) + " of " + Named(key) + " after " +
+         std::to_string(highest_token_));
   }
   if (past_.count(event.capability) != 0) {
     Fail("I4: a lease id of " + Named(key) + " is used again");
@@ -284,7 +300,8 @@ void HistoryChecker::OnGranted(const core::Event& event) {
   if (now_ <= blocked_until_) {
     Fail("I2: " + Named(key) + " is granted while a recovery blocks grants");
   }
-  if (const auto delay = delayed_until_.find(key); delay != delayed_until_.end() && now_ <= delay->second) {
+  if (const auto delay = delayed_until_.find(key);
+      delay != delayed_until_.end() && now_ <= delay->second) {
     Fail("the lock-delay of " + Named(key) + " is not kept");
   }
   delayed_until_.erase(key);
@@ -346,7 +363,8 @@ void HistoryChecker::OnEnded(const core::Event& event) {
     return;
   }
   if (!over) {
-    Fail("I7: the lease of " + Named(key) + " ends before its promise, with " + core::CauseName(event.cause));
+    Fail("I7: the lease of " + Named(key) + " ends before its promise, with " +
+         core::CauseName(event.cause));
   }
   if (event.cause != core::Cause::kUnconfirmed) {
     delayed_until_[key] = promised + PolicyOf(key.first).lock_delay;
@@ -367,7 +385,8 @@ void HistoryChecker::OnSessionEnded(const core::Event& event) {
   Session& session = found->second;
   session.over = true;
   session.closed = event.cause == core::Cause::kSessionClosed;
-  if (session.closed ? asked_.closed_sessions.count(event.capability) == 0 : session.promised >= now_) {
+  if (session.closed ? asked_.closed_sessions.count(event.capability) == 0
+                     : session.promised >= now_) {
     Fail("I7: a session ends before its promise");
   }
 }
@@ -384,6 +403,11 @@ void HistoryChecker::OnOutcome(const core::Command& command, const core::Outcome
     if (std::string wrong = requests_.OnOpenSession(command, outcome, memory); !wrong.empty()) {
       Fail(wrong);
     }
+  } else if (const auto* recover = std::get_if<core::RecoverState>(&command.body);
+             recover != nullptr) {
+    // Grants of this very batch came before: after it, nothing is granted at this time.
+    highest_token_ = std::max(highest_token_, recover->token_floor);
+    blocked_until_ = std::max(blocked_until_, now_ + recover->block);
   } else if (const auto* detach = std::get_if<core::Detach>(&command.body); detach != nullptr) {
     const auto found = waiters_.find(detach->waiter);
     if (found != waiters_.end() && found->second.attachment == detach->attachment) {
@@ -396,8 +420,10 @@ void HistoryChecker::OnOutcome(const core::Command& command, const core::Outcome
 void HistoryChecker::OnAcquire(const core::Command& command, const core::Outcome& outcome) {
   const auto lookup = [&](const Id128& id) {
     const auto past = past_.find(id);
-    return RequestChecker::LeaseState{new_leases_.count(id) != 0, lease_at_.count(id) != 0,
-                                      past != past_.end() && past->second.index < index_};
+    const auto at = lease_at_.find(id);
+    return RequestChecker::LeaseState{
+        new_leases_.count(id) != 0, at != lease_at_.end() && current_[at->second].promised >= now_,
+        past != past_.end() && past->second.index < index_};
   };
   const Duration memory = PolicyOf(command.name_space).request_memory;
   if (std::string wrong = requests_.OnAcquire(command, outcome, memory, lookup); !wrong.empty()) {
@@ -446,7 +472,8 @@ void HistoryChecker::OnGrantAnswer(const core::Granted& granted) {
   if (!lease.seen) {
     lease.seen = true;
     lease.ttl = granted.ttl;
-    lease.promise = granted.provisional ? std::min(granted.ttl, core::kProvisionalMax) : granted.ttl;
+    lease.promise =
+        granted.provisional ? std::min(granted.ttl, core::kProvisionalMax) : granted.ttl;
     lease.deadline = now_ + granted.remaining;
     lease.renewed_at = now_;
     if (granted.remaining > lease.promise || granted.provisional != lease.provisional) {
@@ -454,7 +481,8 @@ void HistoryChecker::OnGrantAnswer(const core::Granted& granted) {
     }
     const auto session = sessions_.find(lease.session);
     if (!IsZero(lease.session) && (session == sessions_.end() || session->second.closed ||
-                                   Latest(session->second.deadline, session->second.renewed_at, session->second.ttl) < now_)) {
+                                   Latest(session->second.deadline, session->second.renewed_at,
+                                          session->second.ttl) < now_)) {
       Fail("I7: " + Named(at->second) + " is granted on a session that is over");
     }
   }
@@ -463,7 +491,8 @@ void HistoryChecker::OnGrantAnswer(const core::Granted& granted) {
 void HistoryChecker::OnResolution(const core::Resolution& resolution) {
   const auto found = waiters_.find(resolution.waiter);
   if (found == waiters_.end()) {
-    return Fail("I9: waiter " + std::to_string(resolution.waiter) + " is answered, but does not wait");
+    return Fail("I9: waiter " + std::to_string(resolution.waiter) +
+                " is answered, but does not wait");
   }
   const Waiter waiter = found->second;
   waiters_.erase(found);
@@ -502,7 +531,8 @@ void HistoryChecker::OnRelease(const core::Command& command, const core::Outcome
   }
 }
 
-// First come, first served: whoever is still in the queue before one that was granted must have been unable to take it.
+// First come, first served: whoever is still in the queue before one that was granted must have
+// been unable to take it.
 void HistoryChecker::CheckOrder() {
   for (const auto& [key, granted] : handed_over_) {
     for (const core::WaiterId id : queues_[key]) {

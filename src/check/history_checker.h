@@ -1,11 +1,14 @@
-// Judges a history of batches and what applying them answered, by the invariants of the design (docs/SEMANTICS.md):
+// Judges a history of batches and what applying them answered, by the invariants of the design
+// (docs/SEMANTICS.md):
 //
-//   I1  a resource has at most one current lease            I6  one effect for each request id (request_checker.h)
-//   I2  tokens only rise, over all resources and recoveries I7  no lease ends before a promise, nor long after it
-//   I4  only the current lease id renews or releases        I9  queues are bounded, first come first served, one is woken
+//   I1  a resource has at most one current lease            I6  one effect for each request id
+//   (request_checker.h) I2  tokens only rise, over all resources and recoveries I7  no lease ends
+//   before a promise, nor long after it I4  only the current lease id renews or releases        I9
+//   queues are bounded, first come first served, one is woken
 //
-// It knows only what clients and watchers could know, and never looks into the state: the same checker serves one state
-// machine, the simulator and a recorded log. Memory grows with the history. Not thread-safe.
+// It knows only what clients and watchers could know, and never looks into the state: the same
+// checker serves one state machine, the simulator and a recorded log. Memory grows with the
+// history. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +33,16 @@ class HistoryChecker {
  public:
   HistoryChecker();
 
-  // The first rule that this batch breaks, or empty. `applied` is what applying the batch gave; `backlog` tells that due
-  // work is left over, so that a lease may outlive its deadline. Give every batch, in order.
+  // The first rule that this batch breaks, or empty. `applied` is what applying the batch gave;
+  // `backlog` tells that due work is left over, so that a lease may outlive its deadline. Give
+  // every batch, in order.
   std::string Observe(const core::Batch& batch, const core::Applied& applied, bool backlog);
 
  private:
-  using Key = std::pair<std::string, std::string>;  // namespace and resource; or namespace and principal: a tenant
+  using Key = std::pair<std::string, std::string>;  // namespace and resource; or namespace and
+                                                    // principal: a tenant
   struct Session {
+    std::string name_space;
     Timestamp promised{};  // the latest moment that an answer promised
     Timestamp deadline{};  // of the last renewal
     Timestamp renewed_at{};
@@ -55,10 +61,10 @@ class HistoryChecker {
     Timestamp granted_at{};
     Timestamp renewed_at{};
     Timestamp deadline{};
-    Duration hold_max{};   // the longest that was in force since the grant; 0: none
+    Duration hold_max{};  // the longest that was in force since the grant; 0: none
     bool provisional = false;
     bool revoking = false;
-    bool seen = false;     // its grant was told to whoever asked for it
+    bool seen = false;  // its grant was told to whoever asked for it
   };
   struct Past {
     core::Cause cause = core::Cause::kNone;
@@ -87,7 +93,7 @@ class HistoryChecker {
   void NoteCommand(const core::Command& command, const core::Outcome& outcome);
   void NoteBreak(const core::Command& command, const core::Outcome& outcome);
   void NoteNamespace(const core::ChangeNamespace& command, const core::Outcome& outcome);
-  void NoteSession(const core::SessionOpened& opened);
+  void NoteSession(const std::string& name_space, const core::SessionOpened& opened);
   void NotePolicy(const std::string& name, const core::Policy& policy);
 
   void OnRenew(const core::Command& command, const core::Outcome& outcome);
@@ -125,10 +131,10 @@ class HistoryChecker {
   std::map<std::string, core::Policy> policies_;
   std::map<std::string, core::Policy> policies_before_;  // of this batch, where it changed them
   std::map<Key, Lease> current_;
-  std::map<Id128, Id128> claims_;      // what session each requested lease would be on
-  std::map<Id128, Key> lease_at_;      // of every current lease
+  std::map<Id128, Id128> claims_;  // what session each requested lease would be on
+  std::map<Id128, Key> lease_at_;  // of every current lease
   std::map<Id128, Past> past_;
-  std::set<Id128> new_leases_;         // granted in this batch
+  std::set<Id128> new_leases_;  // granted in this batch
   std::map<Key, Timestamp> delayed_until_;
   std::map<Id128, Session> sessions_;
   std::map<core::WaiterId, Waiter> waiters_;

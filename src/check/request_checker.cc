@@ -9,24 +9,30 @@ std::string ParametersOf(const core::Acquire& c) {
   std::string text = c.resource + "\n" + c.owner + "\n" + std::to_string(c.ttl.count()) + "\n" +
                      std::to_string(c.wait.count()) + "\n" + ToHex(c.session) + "\n";
   for (const core::MetadataEntry& entry : c.metadata) {
-    text += std::to_string(entry.key.size()) + ":" + entry.key + std::to_string(entry.value.size()) + ":" + entry.value;
+    text += std::to_string(entry.key.size()) + ":" + entry.key +
+            std::to_string(entry.value.size()) + ":" + entry.value;
   }
   return text + (c.campaign ? "\ncampaign " + c.value : "\n");
 }
 
-std::string ParametersOf(const core::OpenSession& c) { return "session\n" + c.owner + "\n" + std::to_string(c.ttl.count()); }
+std::string ParametersOf(const core::OpenSession& c) {
+  return "session\n" + c.owner + "\n" + std::to_string(c.ttl.count());
+}
 
-// Refusals that the service does not promise to remember: there was no memory for them, or their client had said that it
-// does not need them.
+// Refusals that the service does not promise to remember: there was no memory for them, or their
+// client had said that it does not need them.
 bool IsUnremembered(const core::Refused& refused) {
-  const bool no_memory = refused.code == core::RefusalCode::kTenantLimit && refused.limit.rfind("request_bytes", 0) == 0;
-  const bool no_tenant = refused.code == core::RefusalCode::kStateFull && refused.limit.rfind("tenants", 0) == 0;
+  const bool no_memory = refused.code == core::RefusalCode::kTenantLimit &&
+                         refused.limit.rfind("request_bytes", 0) == 0;
+  const bool no_tenant =
+      refused.code == core::RefusalCode::kStateFull && refused.limit.rfind("tenants", 0) == 0;
   return no_memory || no_tenant || refused.code == core::RefusalCode::kEnded;
 }
 
 }  // namespace
 
-RequestChecker::Key RequestChecker::KeyOf(const core::Command& command, const std::string& request_id) {
+RequestChecker::Key RequestChecker::KeyOf(const core::Command& command,
+                                          const std::string& request_id) {
   return Key{command.name_space, command.principal, request_id};
 }
 
@@ -40,14 +46,16 @@ void RequestChecker::NoteClient(const core::Command& command, const core::Client
   }
   watermark = client.answered_below;
   for (auto& [key, request] : requests_) {
-    const bool same_tenant = std::get<0>(key) == command.name_space && std::get<1>(key) == command.principal;
+    const bool same_tenant =
+        std::get<0>(key) == command.name_space && std::get<1>(key) == command.principal;
     if (same_tenant && request.client == client.client_id && request.sequence < watermark) {
       request.acknowledged = true;
     }
   }
 }
 
-bool RequestChecker::IsBelowWatermark(const core::Command& command, const core::ClientContext& client) const {
+bool RequestChecker::IsBelowWatermark(const core::Command& command,
+                                      const core::ClientContext& client) const {
   const auto found = watermarks_.find(KeyOf(command, client.client_id));
   return !client.client_id.empty() && found != watermarks_.end() && client.sequence < found->second;
 }
@@ -67,15 +75,22 @@ void RequestChecker::TakeResolution(core::WaiterId waiter) {
   }
   Request& request = requests_[waiting->second];
   request.remembered_until = now_ + request.memory;
-  if (const auto* granted = std::get_if<core::Granted>(&found->second->outcome); granted != nullptr) {
+  if (const auto* granted = std::get_if<core::Granted>(&found->second->outcome);
+      granted != nullptr) {
     request.decision = Decision::kGranted;
     request.id = granted->lease_id;
-  } else if (const auto* refused = std::get_if<core::Refused>(&found->second->outcome); refused != nullptr) {
+  } else if (const auto* refused = std::get_if<core::Refused>(&found->second->outcome);
+             refused != nullptr) {
     request.decision = Decision::kRefused;
     request.code = refused->code;
   }
   waiters_.erase(waiting);
   pending_.erase(found);
+}
+
+void RequestChecker::OnNamespaceDeleted(const std::string& name) {
+  std::erase_if(requests_, [&](const auto& entry) { return std::get<0>(entry.first) == name; });
+  std::erase_if(watermarks_, [&](const auto& entry) { return std::get<0>(entry.first) == name; });
 }
 
 std::string RequestChecker::EndBatch() {
@@ -89,8 +104,8 @@ std::string RequestChecker::EndBatch() {
   return {};
 }
 
-std::string RequestChecker::OnAcquire(const core::Command& command, const core::Outcome& outcome, Duration memory,
-                                      const LeaseLookup& lookup) {
+std::string RequestChecker::OnAcquire(const core::Command& command, const core::Outcome& outcome,
+                                      Duration memory, const LeaseLookup& lookup) {
   const auto& acquire = std::get<core::Acquire>(command.body);
   NoteClient(command, acquire.client);
   const Key key = KeyOf(command, acquire.request_id);
@@ -101,21 +116,25 @@ std::string RequestChecker::OnAcquire(const core::Command& command, const core::
       !std::holds_alternative<core::Queued>(outcome)) {
     TakeResolution(found->second.waiter);  // decided earlier in this batch
   }
-  const bool new_grant = granted != nullptr && lookup(granted->lease_id).is_new && granted->lease_id == acquire.lease_id;
-  const bool remembered = found != requests_.end() && !found->second.acknowledged &&
-                          (found->second.decision == Decision::kWaiting || now_ <= found->second.remembered_until);
+  const bool new_grant = granted != nullptr && lookup(granted->lease_id).is_new &&
+                         granted->lease_id == acquire.lease_id;
+  const bool remembered =
+      found != requests_.end() && !found->second.acknowledged &&
+      (found->second.decision == Decision::kWaiting || now_ <= found->second.remembered_until);
   if (remembered) {
     Request& request = found->second;
     const auto* refused = std::get_if<core::Refused>(&outcome);
     const bool reused = refused != nullptr && refused->code == core::RefusalCode::kRequestIdReused;
     if (!request.parameters.empty() && reused != (request.parameters != parameters)) {
-      return "I6: request " + acquire.request_id + (reused ? " is called reused, but is the same as before"
-                                                           : " has other parameters than before, and is not refused");
+      return "I6: request " + acquire.request_id +
+             (reused ? " is called reused, but is the same as before"
+                     : " has other parameters than before, and is not refused");
     }
     return reused ? std::string() : SameAnswer(acquire.request_id, request, outcome, lookup);
   }
   if (new_grant && IsBelowWatermark(command, acquire.client)) {
-    return "I6: request " + acquire.request_id + " is granted, though its client had seen its answer";
+    return "I6: request " + acquire.request_id +
+           " is granted, though its client had seen its answer";
   }
   if (found != requests_.end() && !new_grant && !std::holds_alternative<core::Queued>(outcome)) {
     return {};  // forgotten or not, both is allowed now: only an effect would begin a new request
@@ -129,8 +148,8 @@ std::string RequestChecker::OnAcquire(const core::Command& command, const core::
   return FirstAnswer(command, requests_[key], outcome, new_grant);
 }
 
-std::string RequestChecker::FirstAnswer(const core::Command& command, Request& request, const core::Outcome& outcome,
-                                        bool new_grant) {
+std::string RequestChecker::FirstAnswer(const core::Command& command, Request& request,
+                                        const core::Outcome& outcome, bool new_grant) {
   const auto& acquire = std::get<core::Acquire>(command.body);
   request.remembered_until = now_ + request.memory;
   if (const auto* granted = std::get_if<core::Granted>(&outcome); granted != nullptr) {
@@ -156,8 +175,8 @@ std::string RequestChecker::FirstAnswer(const core::Command& command, Request& r
   return {};
 }
 
-std::string RequestChecker::SameAnswer(const std::string& id, Request& request, const core::Outcome& outcome,
-                                       const LeaseLookup& lookup) {
+std::string RequestChecker::SameAnswer(const std::string& id, Request& request,
+                                       const core::Outcome& outcome, const LeaseLookup& lookup) {
   const auto* granted = std::get_if<core::Granted>(&outcome);
   const auto* refused = std::get_if<core::Refused>(&outcome);
   const auto* queued = std::get_if<core::Queued>(&outcome);
@@ -165,7 +184,8 @@ std::string RequestChecker::SameAnswer(const std::string& id, Request& request, 
     case Decision::kGranted:
       if (granted != nullptr) {
         const bool same = granted->lease_id == request.id && !lookup(request.id).over;
-        return same ? std::string() : "I6: request " + id + " is granted a second lease, or one that is over";
+        return same ? std::string()
+                    : "I6: request " + id + " is granted a second lease, or one that is over";
       }
       if (lookup(request.id).current) {
         return "I6: request " + id + " holds, but is not told so when it asks again";
@@ -174,7 +194,8 @@ std::string RequestChecker::SameAnswer(const std::string& id, Request& request, 
                  ? std::string()
                  : "I6: request " + id + " had a lease, and is not told that it ended";
     case Decision::kWaiting:
-      if (queued == nullptr || queued->waiter != request.waiter || queued->attachment != request.attachment + 1) {
+      if (queued == nullptr || queued->waiter != request.waiter ||
+          queued->attachment != request.attachment + 1) {
         return "I6: request " + id + " waits, and is not attached again when it asks again";
       }
       request.attachment = queued->attachment;
@@ -191,16 +212,18 @@ std::string RequestChecker::SameAnswer(const std::string& id, Request& request, 
   return "I6: request " + id + " opened a session, and is taken for a lock";
 }
 
-std::string RequestChecker::OnOpenSession(const core::Command& command, const core::Outcome& outcome,
-                                          Duration memory) {
+std::string RequestChecker::OnOpenSession(const core::Command& command,
+                                          const core::Outcome& outcome, Duration memory) {
   const auto& open = std::get<core::OpenSession>(command.body);
   NoteClient(command, open.client);
   const Key key = KeyOf(command, open.request_id);
   const auto* opened = std::get_if<core::SessionOpened>(&outcome);
   const auto found = requests_.find(key);
-  if (found != requests_.end() && !found->second.acknowledged && now_ <= found->second.remembered_until) {
+  if (found != requests_.end() && !found->second.acknowledged &&
+      now_ <= found->second.remembered_until) {
     const Request& request = found->second;
-    const bool same = request.decision == Decision::kSession && opened != nullptr && opened->session_id == request.id;
+    const bool same = request.decision == Decision::kSession && opened != nullptr &&
+                      opened->session_id == request.id;
     if (opened != nullptr && (!same || request.parameters != ParametersOf(open))) {
       return "I6: request " + open.request_id + " opened a session that it must not open";
     }
@@ -219,7 +242,8 @@ std::string RequestChecker::OnOpenSession(const core::Command& command, const co
   return {};
 }
 
-void RequestChecker::OnCancel(const core::Command& command, const core::Outcome& outcome, Duration memory) {
+void RequestChecker::OnCancel(const core::Command& command, const core::Outcome& outcome,
+                              Duration memory) {
   const auto& cancel = std::get<core::Cancel>(command.body);
   NoteClient(command, cancel.client);
   const auto* cancelled = std::get_if<core::Cancelled>(&outcome);

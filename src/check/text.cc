@@ -7,27 +7,36 @@
 namespace holdfast::check {
 namespace {
 
-using namespace core;  // NOLINT(google-build-using-namespace): this file only spells out its vocabulary
+using namespace core;  // NOLINT(google-build-using-namespace): this file only spells out its
+                       // vocabulary
 
 std::string Field(const char* name, const std::string& value) {
   return value.empty() ? std::string() : std::string(" ") + name + "=" + value;
 }
 
-std::string Field(const char* name, std::uint64_t value) { return std::string(" ") + name + "=" + std::to_string(value); }
+std::string Field(const char* name, std::uint64_t value) {
+  return std::string(" ") + name + "=" + std::to_string(value);
+}
 
-std::string Field(const char* name, Duration value) { return std::string(" ") + name + "=" + Text(value); }
+std::string Field(const char* name, Duration value) {
+  return std::string(" ") + name + "=" + Text(value);
+}
 
-const char* GuaranteeName(Guarantee guarantee) { return guarantee == Guarantee::kFenced ? "FENCED" : "ADVISORY"; }
+const char* GuaranteeName(Guarantee guarantee) {
+  return guarantee == Guarantee::kFenced ? "FENCED" : "ADVISORY";
+}
 
 std::string Holder(const HolderView& holder) {
-  std::string text = " holder=" + holder.owner + Field("token", holder.token) + Field("left", holder.left);
+  std::string text =
+      " holder=" + holder.owner + Field("token", holder.token) + Field("left", holder.left);
   text += holder.provisional ? " provisional" : "";
   return text + (holder.revoking ? " revoking" : "");
 }
 
 std::string TextOf(const Granted& o, Names& names) {
   return "GRANTED " + names.Lease(o.lease_id) + Field("token", o.token) + Field("ttl", o.ttl) +
-         Field("left", o.remaining) + " " + GuaranteeName(o.guarantee) + (o.provisional ? " provisional" : "");
+         Field("left", o.remaining) + " " + GuaranteeName(o.guarantee) +
+         (o.provisional ? " provisional" : "");
 }
 
 std::string TextOf(const Refused& o) {
@@ -40,8 +49,8 @@ std::string TextOf(const Refused& o) {
 }
 
 std::string TextOf(const NotRenewed& o) {
-  return std::string("NOT_RENEWED ") + CauseName(o.cause) + (o.remaining > Duration{} ? Field("left", o.remaining) : "") +
-         Field("reason", o.reason);
+  return std::string("NOT_RENEWED ") + CauseName(o.cause) +
+         (o.remaining > Duration{} ? Field("left", o.remaining) : "") + Field("reason", o.reason);
 }
 
 std::string TextOf(const Cancelled& o) {
@@ -83,7 +92,8 @@ std::string TextOf(const Broken& o) {
       name = "UNSAFE_REFUSED";
       break;
   }
-  return name + (o.holder == nullptr ? std::string() : Holder(*o.holder)) + Field("next", o.next_owner);
+  return name + (o.holder == nullptr ? std::string() : Holder(*o.holder)) +
+         Field("next", o.next_owner);
 }
 
 std::string TextOf(const SessionRefused& o) {
@@ -145,27 +155,32 @@ std::string NamespaceText(NamespaceResult result, const Policy& policy) {
 }
 
 std::string TextOf(const ResourceView& v) {
-  std::string text = v.state == ResourceState::kTaken ? "TAKEN" : v.state == ResourceState::kDelayed ? "DELAYED" : "FREE";
+  std::string text = v.state == ResourceState::kTaken     ? "TAKEN"
+                     : v.state == ResourceState::kDelayed ? "DELAYED"
+                                                          : "FREE";
   text = v.resource + " " + text + (v.holder == nullptr ? std::string() : Holder(*v.holder));
   text += v.state == ResourceState::kDelayed ? Field("delay_left", v.delay_left) : "";
   text += v.queue_length == 0 ? "" : Field("queue", v.queue_length);
   text += Field("value", v.value) + " " + GuaranteeName(v.guarantee);
   for (const WaiterView& waiter : v.queue) {
-    text += "\n  waiter " + waiter.owner + Field("waiting_for", waiter.waiting_for) + Field("wait_left", waiter.wait_left) +
-            (waiter.detached ? " detached" : "");
+    text += "\n  waiter " + waiter.owner + Field("waiting_for", waiter.waiting_for) +
+            Field("wait_left", waiter.wait_left) + (waiter.detached ? " detached" : "");
   }
   for (const TransitionView& transition : v.transitions) {
-    text += std::string("\n  ") + CauseName(transition.cause) + Field("token", transition.token) + " " + transition.owner +
-            Field("reason", transition.reason);
+    text += std::string("\n  ") + CauseName(transition.cause) + Field("token", transition.token) +
+            " " + transition.owner + Field("reason", transition.reason);
   }
   return text;
 }
 
 std::string TextOf(const CountsView& v) {
-  std::string text = "resources=" + std::to_string(v.resources) + Field("holds", v.holds) + Field("waiters", v.waiters) +
-                     Field("sessions", v.sessions) + Field("request_ids", v.request_ids) + Field("last_token", v.last_token);
+  std::string text = "resources=" + std::to_string(v.resources) + Field("holds", v.holds) +
+                     Field("waiters", v.waiters) + Field("sessions", v.sessions) +
+                     Field("request_ids", v.request_ids) + Field("last_token", v.last_token);
   text += v.expiry_lag > Duration{} ? Field("expiry_lag", v.expiry_lag) : "";
-  return text + (v.grants_blocked_for > Duration{} ? Field("grants_blocked_for", v.grants_blocked_for) : "");
+  return text + (v.grants_blocked_for > Duration{}
+                     ? Field("grants_blocked_for", v.grants_blocked_for)
+                     : "");
 }
 
 }  // namespace
@@ -201,30 +216,37 @@ std::string Text(const Outcome& outcome, Names& names) {
       [&](const Granted& o) { return TextOf(o, names); },
       [](const Refused& o) { return TextOf(o); },
       [](const Queued& o) {
-        return "QUEUED" + Field("waiter", o.waiter) + Field("attachment", o.attachment) + Field("queue", o.queue_length);
+        return "QUEUED" + Field("waiter", o.waiter) + Field("attachment", o.attachment) +
+               Field("queue", o.queue_length);
       },
       [](const Renewed& o) { return "RENEWED" + Field("ttl", o.ttl) + Field("left", o.remaining); },
       [](const NotRenewed& o) { return TextOf(o); },
       [](const Released& o) {
-        return o.released ? std::string("RELEASED") : std::string("NOT_RELEASED ") + CauseName(o.cause);
+        return o.released ? std::string("RELEASED")
+                          : std::string("NOT_RELEASED ") + CauseName(o.cause);
       },
       [](const Cancelled& o) { return TextOf(o); },
       [](const Broken& o) { return TextOf(o); },
       [](const Proclaimed& o) {
-        return o.proclaimed ? std::string("PROCLAIMED") : std::string("NOT_PROCLAIMED ") + CauseName(o.cause);
+        return o.proclaimed ? std::string("PROCLAIMED")
+                            : std::string("NOT_PROCLAIMED ") + CauseName(o.cause);
       },
       [&](const SessionOpened& o) {
-        return "OPENED " + names.Session(o.session_id) + Field("ttl", o.ttl) + Field("left", o.remaining);
+        return "OPENED " + names.Session(o.session_id) + Field("ttl", o.ttl) +
+               Field("left", o.remaining);
       },
       [](const SessionRefused& o) { return TextOf(o); },
       [](const SessionKept& o) {
-        return o.alive ? "KEPT" + Field("left", o.remaining) : std::string("NOT_KEPT ") + CauseName(o.cause);
+        return o.alive ? "KEPT" + Field("left", o.remaining)
+                       : std::string("NOT_KEPT ") + CauseName(o.cause);
       },
       [](const SessionClosed& o) {
         return o.closed ? std::string("CLOSED") : std::string("NOT_CLOSED ") + CauseName(o.cause);
       },
       [](const NamespaceChanged& o) { return NamespaceText(o.result, o.policy); },
-      [](const FeatureLevelSet& o) { return (o.accepted ? "ACCEPTED" : "NOT_ACCEPTED") + Field("level", o.level); },
+      [](const FeatureLevelSet& o) {
+        return (o.accepted ? "ACCEPTED" : "NOT_ACCEPTED") + Field("level", o.level);
+      },
       [](const NoSuchNamespace&) { return std::string("NO_SUCH_NAMESPACE"); },
   };
   return std::visit(text, outcome);
@@ -243,7 +265,8 @@ std::string Text(const View& view) {
   const Overloaded text{
       [](const ResourceView& v) { return TextOf(v); },
       [](const ListView& v) {
-        std::string lines = std::to_string(v.items.size()) + " items" + (v.more ? " more after " + v.last : "");
+        std::string lines =
+            std::to_string(v.items.size()) + " items" + (v.more ? " more after " + v.last : "");
         for (const ResourceView& item : v.items) {
           lines += "\n  " + TextOf(item);
         }
@@ -256,11 +279,12 @@ std::string Text(const View& view) {
       },
       [](const LeaderView& v) {
         return v.vacant ? std::string("VACANT")
-                        : "LEADER" + Field("owner", v.owner) + Field("token", v.token) + Field("value", v.value) +
-                              Field("left", v.left);
+                        : "LEADER" + Field("owner", v.owner) + Field("token", v.token) +
+                              Field("value", v.value) + Field("left", v.left);
       },
       [](const SessionView& v) {
-        return v.alive ? "ALIVE" + Field("left", v.remaining) + Field("holds", v.holds) + Field("waits", v.waits)
+        return v.alive ? "ALIVE" + Field("left", v.remaining) + Field("holds", v.holds) +
+                             Field("waits", v.waits)
                        : std::string("OVER ") + CauseName(v.cause);
       },
       [](const NamespaceView& v) { return v.name + " " + NamespaceText(v.result, v.policy); },

@@ -1,6 +1,6 @@
-// Outcomes, resolutions, events and views as one line of text each, with short names for ids. Scenarios compare these
-// lines, and a checker that objects prints them. No text carries more than the numbers of one run, so equal runs give equal
-// text.
+// Outcomes, resolutions, events and views as one line of text each, with short names for ids.
+// Scenarios compare these lines, and a checker that objects prints them. No text carries more than
+// the numbers of one run, so equal runs give equal text.
 #pragma once
 
 #include <map>

@@ -21,7 +21,7 @@
 #include "cli/exit_code.h"
 #include "cli/output.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 class Option;
 }  // namespace CLI

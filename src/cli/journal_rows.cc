@@ -118,6 +118,24 @@ Object AcquireRow(const core::Command& command, const core::Acquire& body) {
       .Take();
 }
 
+Object OpenSessionRow(const core::Command& command, const core::OpenSession& body) {
+  return Row(command, "session_open", "")
+      .Secret("request_fp", body.request_id)
+      .Secret("session_fp", body.session_id)
+      .Text("owner", body.owner)
+      .Time("ttl_ms", body.ttl)
+      .Take();
+}
+
+Object BreakRow(const core::Command& command, const core::Break& body) {
+  return Row(command, "break", body.resource)
+      .Text("reason", body.reason)
+      .Flag("now", body.now)
+      .Flag("unsafe", body.unsafe)
+      .Flag("dry_run", body.dry_run)
+      .Take();
+}
+
 Object IdentityOf(const journal::DirectoryReport& report) {
   Object object;
   if (report.identity.has_value()) {
@@ -155,28 +173,14 @@ Object CommandRow(const core::Command& command) {
                 .Number("attachment", body.attachment)
                 .Take();
           },
-          [&](const core::Break& body) {
-            return Row(command, "break", body.resource)
-                .Text("reason", body.reason)
-                .Flag("now", body.now)
-                .Flag("unsafe", body.unsafe)
-                .Flag("dry_run", body.dry_run)
-                .Take();
-          },
+          [&](const core::Break& body) { return BreakRow(command, body); },
           [&](const core::Proclaim& body) {
             return Row(command, "proclaim", body.resource)
                 .Secret("lease_fp", body.lease_id)
                 .Text("value", body.value)
                 .Take();
           },
-          [&](const core::OpenSession& body) {
-            return Row(command, "session_open", "")
-                .Secret("request_fp", body.request_id)
-                .Secret("session_fp", body.session_id)
-                .Text("owner", body.owner)
-                .Time("ttl_ms", body.ttl)
-                .Take();
-          },
+          [&](const core::OpenSession& body) { return OpenSessionRow(command, body); },
           [&](const core::KeepAlive& body) {
             return Row(command, "session_keepalive", "")
                 .Secret("session_fp", body.session_id)

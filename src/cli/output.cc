@@ -6,6 +6,7 @@
 #include <ctime>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -172,6 +173,21 @@ std::string RowsOf(const Object& object, const std::string& indent) {  // NOLINT
 }
 
 }  // namespace
+
+Value::Value(bool flag) : data(flag) {}
+Value::Value(std::int32_t number) : data(std::int64_t{number}) {}
+Value::Value(std::int64_t number) : data(number) {}
+Value::Value(std::uint32_t number) : data(std::uint64_t{number}) {}
+Value::Value(std::uint64_t number) : data(number) {}
+Value::Value(const char* text) : data(std::string(text)) {}
+Value::Value(std::string text) : data(std::move(text)) {}
+Value::Value(Object object) : data(std::move(object)) {}
+Value::Value(std::vector<Object> list) : data(std::move(list)) {}
+Value::Value(const Value& other) = default;
+Value::Value(Value&& other) noexcept = default;
+Value& Value::operator=(const Value& other) = default;
+Value& Value::operator=(Value&& other) noexcept = default;
+Value::~Value() = default;
 
 std::string ToJson(const Object& object) {
   return JsonOf(object).dump(-1, ' ', false, Json::error_handler_t::replace);

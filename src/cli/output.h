@@ -4,10 +4,8 @@
 // Only one thread may print at a time.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -21,18 +19,24 @@ enum class Format { kText, kJson };
 struct Field;
 using Object = std::vector<Field>;  // in the order in which it is printed
 
+// Made implicitly, so that an Object reads like what it prints.
 struct Value {
-  std::variant<bool, std::int64_t, std::uint64_t, std::string, Object, std::vector<Object>> data;
+  Value(bool flag);                 // NOLINT(google-explicit-constructor)
+  Value(std::int32_t number);       // NOLINT(google-explicit-constructor)
+  Value(std::int64_t number);       // NOLINT(google-explicit-constructor)
+  Value(std::uint32_t number);      // NOLINT(google-explicit-constructor)
+  Value(std::uint64_t number);      // NOLINT(google-explicit-constructor)
+  Value(const char* text);          // NOLINT(google-explicit-constructor)
+  Value(std::string text);          // NOLINT(google-explicit-constructor)
+  Value(Object object);             // NOLINT(google-explicit-constructor)
+  Value(std::vector<Object> list);  // NOLINT(google-explicit-constructor)
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+  ~Value();
 
-  Value(std::same_as<bool> auto flag) : data(flag) {}                      // NOLINT
-  Value(std::signed_integral auto number) : data(std::int64_t{number}) {}  // NOLINT
-  Value(std::unsigned_integral auto number)                                // NOLINT
-      requires(!std::same_as<decltype(number), bool>)
-      : data(std::uint64_t{number}) {}
-  Value(const char* text) : data(std::string(text)) {}        // NOLINT
-  Value(std::string text) : data(std::move(text)) {}          // NOLINT
-  Value(Object object) : data(std::move(object)) {}           // NOLINT
-  Value(std::vector<Object> list) : data(std::move(list)) {}  // NOLINT
+  std::variant<bool, std::int64_t, std::uint64_t, std::string, Object, std::vector<Object>> data;
 };
 
 // A key that ends in `_ms` holds milliseconds; text shows it as a duration, without the suffix.

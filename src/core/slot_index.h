@@ -1,6 +1,7 @@
-// Finds objects of a slab by key. Holds only slots, so a look-up touches little memory beside the object itself; the key and
-// its hash (`T::hash`) stay in the object. Many small tables instead of one: growing one of them is short, and a table of a
-// million entries must not stop the engine while it doubles.
+// Finds objects of a slab by key. Holds only slots, so a look-up touches little memory beside the
+// object itself; the key and its hash (`T::hash`) stay in the object. Many small tables instead of
+// one: growing one of them is short, and a table of a million entries must not stop the engine
+// while it doubles.
 #pragma once
 
 #include <array>

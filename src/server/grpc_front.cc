@@ -4,13 +4,15 @@
 #include <thread>
 #include <utility>
 
-#include <grpc/impl/codegen/grpc_types.h>
+#include <grpc/grpc.h>
+#include <grpc/support/log.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include "base/log.h"
 #include "server/services.h"
 
 namespace holdfast::server {
@@ -18,6 +20,16 @@ namespace {
 
 // Events handled before the turn is handed to the engine: the queue never starves it.
 constexpr int kTurnEventsMax = 1024;
+
+// What gRPC says about single connections is for developers, its complaints are for operators to
+// look at.
+void LogForGrpc(gpr_log_func_args* entry) {
+  if (entry->severity == GPR_LOG_SEVERITY_ERROR) {
+    log::Warning("grpc: {}", entry->message);
+  } else {
+    log::Debug("grpc: {}", entry->message);
+  }
+}
 
 std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const GrpcFrontOptions& options) {
   if (options.certificate.empty()) {
@@ -58,6 +70,7 @@ class GrpcFront::Impl {
         loop_(runner, clock, authenticator, audit, mailbox_, options.loop) {}
 
   Status Listen(const GrpcFrontOptions& options) {
+    gpr_set_log_function(LogForGrpc);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     builder.AddListeningPort(options.listen, CredentialsOf(options), &port_);

@@ -44,6 +44,7 @@ std::shared_ptr<grpc::Channel> ServerFixture::Connect() {
 std::shared_ptr<grpc::Channel> ServerFixture::ConnectTo(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // windows that do not grow
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 

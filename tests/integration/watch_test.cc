@@ -3,11 +3,10 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include "holdfast/v1/elections.grpc.pb.h"
 #include "holdfast/v1/locks.grpc.pb.h"
+#include "holdfast/v1/stream.grpc.pb.h"
 #include "tests/integration/server_fixture.h"
 #include "tests/support/wait_until.h"
 
@@ -110,17 +109,22 @@ TEST_F(WatchTest, BadWatchesAreRefused) {
 }
 
 TEST_F(WatchTest, ASlowWatcherGetsAGapAndGoesOn) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // a window that does not grow
-  Watcher watcher(
-      grpc::CreateCustomChannel(server().address(), grpc::InsecureChannelCredentials(), arguments),
-      WatchOf("slow/"));
+  Watcher watcher(Connect(), WatchOf("slow/"));
   watcher.StartedAt();
+  grpc::ClientContext context;
+  SetDeadline(context);
+  auto stream = v1::Operations::NewStub(channel())->Stream(&context);
   const std::string name = "slow/" + std::string(200, 'n');
-  for (int i = 0; i < 1500; ++i) {
-    const v1::AcquireResponse acquired = Acquire(name);
-    ASSERT_TRUE(Release(name, acquired.granted().lease_id()));
+  for (int i = 0; i < 4; ++i) {
+    v1::OperationFrame frame;
+    for (int j = 0; j < 1000; ++j) {
+      *frame.add_operations()->mutable_acquire() = AcquireOf(name + std::to_string(i * 1000 + j));
+    }
+    ASSERT_TRUE(stream->Write(frame));
+    v1::ResultFrame results;
+    for (int answered = 0; answered < 1000 && stream->Read(&results);) {
+      answered += results.results_size();
+    }
   }
   const std::uint64_t last = Acquire("slow/last").granted().fencing_token();
   std::uint64_t seen = 0;

@@ -196,8 +196,7 @@ void Scenario::Advance(const Line& line) {
     prefix_ = check::Text(now_.time_since_epoch()) + " ";
     if (epochs > Duration{} && now_ >= next_epoch) {
       next_epoch += epochs;
-      open_batch_.push_back(
-          core::Command{"", "", core::EpochStart{++epoch_, line.Time("grace")}});
+      open_batch_.push_back(core::Command{"", "", core::EpochStart{++epoch_, line.Time("grace")}});
     }
     Seal();
   }
