@@ -29,7 +29,8 @@ constexpr auto kPollInterval = std::chrono::milliseconds(20);
 constexpr auto kStopTimeout = std::chrono::seconds(10);
 
 Error IoError(const std::string& what) {
-  return Error{ErrorCode::kIo, fmt::format("{}: {}", what, std::strerror(errno)), {}, {}};
+  return Error{
+      ErrorCode::kIo, fmt::format("{}: {}", what, std::generic_category().message(errno)), {}, {}};
 }
 
 bool CanBind(int port) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,10 @@ constexpr std::string_view kCompareAndDelete =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 
 Error SocketError(const std::string& what) {
-  return Error{
-      ErrorCode::kUnavailable, fmt::format("redis: {}: {}", what, std::strerror(errno)), {}, {}};
+  return Error{ErrorCode::kUnavailable,
+               fmt::format("redis: {}: {}", what, std::generic_category().message(errno)),
+               {},
+               {}};
 }
 
 class Socket {

@@ -50,7 +50,7 @@ inline constexpr Duration kTimeStepMax = Seconds(1);
 
 // After a recovery with lost state: at least the longest ttl and lock-delay that a policy can
 // allow.
-inline constexpr Duration kGrantsBlockedMax = Seconds(2 * 86'400);
+inline constexpr Duration kGrantsBlockedMax = Seconds(172'800);
 
 // Epoch starts that the grace floor looks back on. When there are more within two graces, which is
 // a crash loop, the two oldest become one interval: floors then reach a little further, never less

@@ -29,6 +29,7 @@ namespace holdfast::core {
 class Machine {
  public:
   Machine() = default;
+  ~Machine() = default;
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
