@@ -34,6 +34,8 @@ class Socket {
     }
   }
   Socket(Socket&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
   Socket& operator=(Socket&&) = delete;
 
   int get() const { return file_; }

@@ -167,13 +167,13 @@ class Server:
             raise AssertionError(f"{words}: exit {answer.code}, expected {code}\n{answer}")
         return answer.json
 
-    def load(self, *words):
-        """Some hundred pairs of acquire and release, quickly."""
-        answer = self.run("bench", "locks", "--warm-up", "10ms", "--duration", "500ms", "--quiet",
-                          *words)
+    def load(self, *words, duration="500ms"):
+        """Many pairs of acquire and release, quickly. The report."""
+        answer = self.run("bench", "locks", "--warm-up", "10ms", "--duration", duration, "--quiet", "-o",
+                          "json", *words)
         if answer.code != 0:
             raise AssertionError(f"no load: {answer}")
-        return True
+        return answer.json
 
     def background(self, *words, env=None):
         return Background([*words, "--endpoints", self.address], env=env)

@@ -234,6 +234,25 @@ class Watches(harness.TestCase):
         self.assertEqual([line for line in again.out.splitlines() if "STARTED" not in line],
                          watch.lines[2:])
 
+    def test_a_watcher_that_does_not_read_is_told_of_the_gap(self):
+        holdfast = self.server()
+        watch = self.background(holdfast, "watch", "-o", "json")
+        watch.wait_line(lambda line: "STARTED" in line, "the start of the watch")
+
+        def gap(marks=iter(range(1000))):
+            watch.send(signal.SIGSTOP)
+            holdfast.load("--mode", "shared", "--concurrency", "256", duration="2s")
+            watch.send(signal.SIGCONT)
+            mark = f"mark/{next(marks)}"
+            holdfast.json("acquire", mark)
+            watch.wait_line(lambda line: mark in line, "the newest event")  # the gap, if any, was before
+            return next((line for line in watch.lines if '"GAP"' in line), None)
+
+        line = harness.json.loads(harness.wait_until(gap, "a gap", 120))
+        self.assertGreater(line["index"], 0)
+        after = watch.lines[watch.lines.index(harness.json.dumps(line, separators=(",", ":"))) + 1:]
+        self.assertGreater(harness.json.loads(after[-1])["index"], line["index"])
+
     def test_survives_a_restart_and_ends_on_a_signal(self):
         holdfast = self.server()
         watch = self.background(holdfast, "watch", "a", "--exact")
@@ -433,6 +452,15 @@ class Program(harness.TestCase):
         grant = harness.json.loads(again.stdout)
         self.assertEqual((grant["outcome"], grant["request_id"]), ("GRANTED", command.split()[-1]))
         self.assertEqual(holdfast.json("status")["holds"], 1)
+
+    def test_bench_reports(self):
+        holdfast = self.server()
+        path = self.path("report.json")
+        report = holdfast.load("--mode", "stream", "--concurrency", "2", "--json", path)
+        self.assertEqual(report["options"]["mode"], "stream")
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(harness.json.load(file), report)
+        self.assertEqual(holdfast.json("status")["holds"], 0)
 
     def test_help_teaches(self):
         verbs = ("acquire renew release cancel break describe list watch check-token status elect "
