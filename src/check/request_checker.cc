@@ -36,28 +36,31 @@ RequestChecker::Key RequestChecker::KeyOf(const core::Command& command,
   return Key{command.name_space, command.principal, request_id};
 }
 
-void RequestChecker::NoteClient(const core::Command& command, const core::ClientContext& client) {
-  if (client.client_id.empty()) {
+void RequestChecker::NoteClient(const core::Command& command, const core::ClientContext& said,
+                                Duration memory) {
+  if (said.client_id.empty()) {
     return;
   }
-  std::uint64_t& watermark = watermarks_[KeyOf(command, client.client_id)];
-  if (client.answered_below <= watermark) {
-    return;
+  Client& client = clients_[KeyOf(command, said.client_id)];
+  if (client.remembered_until < now_) {
+    client.watermark = 0;  // forgotten with its watermark
   }
-  watermark = client.answered_below;
+  client.remembered_until = now_ + memory;
+  client.watermark = std::max(client.watermark, said.answered_below);
   for (auto& [key, request] : requests_) {
     const bool same_tenant =
         std::get<0>(key) == command.name_space && std::get<1>(key) == command.principal;
-    if (same_tenant && request.client == client.client_id && request.sequence < watermark) {
+    if (same_tenant && request.client == said.client_id && request.sequence < client.watermark) {
       request.acknowledged = true;
     }
   }
 }
 
 bool RequestChecker::IsBelowWatermark(const core::Command& command,
-                                      const core::ClientContext& client) const {
-  const auto found = watermarks_.find(KeyOf(command, client.client_id));
-  return !client.client_id.empty() && found != watermarks_.end() && client.sequence < found->second;
+                                      const core::ClientContext& said) const {
+  const auto found = clients_.find(KeyOf(command, said.client_id));
+  return !said.client_id.empty() && found != clients_.end() &&
+         said.sequence < found->second.watermark;
 }
 
 void RequestChecker::BeginBatch(const std::vector<core::Resolution>& resolutions, Timestamp now) {
@@ -90,7 +93,7 @@ void RequestChecker::TakeResolution(core::WaiterId waiter) {
 
 void RequestChecker::OnNamespaceDeleted(const std::string& name) {
   std::erase_if(requests_, [&](const auto& entry) { return std::get<0>(entry.first) == name; });
-  std::erase_if(watermarks_, [&](const auto& entry) { return std::get<0>(entry.first) == name; });
+  std::erase_if(clients_, [&](const auto& entry) { return std::get<0>(entry.first) == name; });
 }
 
 std::string RequestChecker::EndBatch() {
@@ -107,7 +110,7 @@ std::string RequestChecker::EndBatch() {
 std::string RequestChecker::OnAcquire(const core::Command& command, const core::Outcome& outcome,
                                       Duration memory, const LeaseLookup& lookup) {
   const auto& acquire = std::get<core::Acquire>(command.body);
-  NoteClient(command, acquire.client);
+  NoteClient(command, acquire.client, memory);
   const Key key = KeyOf(command, acquire.request_id);
   const std::string parameters = ParametersOf(acquire);
   auto found = requests_.find(key);
@@ -215,7 +218,7 @@ std::string RequestChecker::SameAnswer(const std::string& id, Request& request,
 std::string RequestChecker::OnOpenSession(const core::Command& command,
                                           const core::Outcome& outcome, Duration memory) {
   const auto& open = std::get<core::OpenSession>(command.body);
-  NoteClient(command, open.client);
+  NoteClient(command, open.client, memory);
   const Key key = KeyOf(command, open.request_id);
   const auto* opened = std::get_if<core::SessionOpened>(&outcome);
   const auto found = requests_.find(key);
@@ -245,7 +248,7 @@ std::string RequestChecker::OnOpenSession(const core::Command& command,
 void RequestChecker::OnCancel(const core::Command& command, const core::Outcome& outcome,
                               Duration memory) {
   const auto& cancel = std::get<core::Cancel>(command.body);
-  NoteClient(command, cancel.client);
+  NoteClient(command, cancel.client, memory);
   const auto* cancelled = std::get_if<core::Cancelled>(&outcome);
   if (cancelled == nullptr || cancelled->result != core::CancelResult::kBeforeArrival) {
     return;  // a waiter that was removed is seen by its resolution

@@ -60,8 +60,13 @@ class RequestChecker {
     std::uint64_t sequence = 0;
   };
 
+  struct Client {
+    std::uint64_t watermark = 0;
+    Timestamp remembered_until{};
+  };
+
   static Key KeyOf(const core::Command& command, const std::string& request_id);
-  void NoteClient(const core::Command& command, const core::ClientContext& client);
+  void NoteClient(const core::Command& command, const core::ClientContext& client, Duration memory);
   bool IsBelowWatermark(const core::Command& command, const core::ClientContext& client) const;
   std::string FirstAnswer(const core::Command& command, Request& request,
                           const core::Outcome& outcome, bool new_grant);
@@ -74,7 +79,7 @@ class RequestChecker {
   std::map<core::WaiterId, const core::Resolution*> pending_;
   std::map<Key, Request> requests_;
   std::map<core::WaiterId, Key> waiters_;
-  std::map<Key, std::uint64_t> watermarks_;  // by namespace, principal and client id
+  std::map<Key, Client> clients_;  // by namespace, principal and client id
 };
 
 }  // namespace holdfast::check

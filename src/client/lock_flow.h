@@ -23,8 +23,7 @@ struct FlowOptions {
 class LockFlow : public Machine {
  public:
   // `goal.acquire.request_id` may be empty. `on_update` runs at each change of state or deadline,
-  // and never inside the constructor. `session`, if not null, outlives this object and is the one
-  // that the goal names.
+  // and never inside the constructor. `session`, if not null, is the one that the goal names.
   LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& options,
            std::shared_ptr<Session> session, LockCallback on_update, BootTime now);
   ~LockFlow() override;
