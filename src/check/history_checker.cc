@@ -474,7 +474,7 @@ void HistoryChecker::OnGrantAnswer(const core::Granted& granted) {
     lease.ttl = granted.ttl;
     lease.promise =
         granted.provisional ? std::min(granted.ttl, core::kProvisionalMax) : granted.ttl;
-    lease.deadline = now_ + granted.remaining;
+    lease.deadline = now_ + lease.promise;  // its session may end before
     lease.renewed_at = now_;
     if (granted.remaining > lease.promise || granted.provisional != lease.provisional) {
       Fail("I7: the grant of " + Named(at->second) + " promises more than its ttl");

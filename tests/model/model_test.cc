@@ -1,0 +1,157 @@
+// The core against the naive reference, on random histories, with every checker on. A failure
+// prints the shrunk history and the line to reproduce it: RC_PARAMS="reproduce=..."
+// holdfast_model_test. More cases: RC_PARAMS="max_success=100000".
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "base/planted.h"
+#include "check/checked_machine.h"
+#include "check/text.h"
+#include "tests/model/generate.h"
+#include "tests/model/reference.h"
+
+namespace holdfast::model {
+namespace {
+
+std::string CountsText(const core::CountsView& counts) {
+  return std::to_string(counts.holds) + " holds, " + std::to_string(counts.waiters) + " waiters, " +
+         std::to_string(counts.sessions) + " sessions, " + std::to_string(counts.request_ids) +
+         " request ids, last token " + std::to_string(counts.last_token);
+}
+
+// Everything that a batch answered, as text.
+std::string AnswersText(const core::Applied& applied, check::Names& names) {
+  std::string text;
+  for (const core::Outcome& outcome : applied.outcomes) {
+    text += check::Text(outcome, names) + "\n";
+  }
+  for (const core::Resolution& resolution : applied.resolutions) {
+    text += "waiter " + std::to_string(resolution.waiter) + " at " +
+            std::to_string(resolution.attachment) + " <- " +
+            check::Text(resolution.outcome, names) + "\n";
+  }
+  for (const core::Event& event : applied.events) {
+    text += "* " + check::Text(event) + "\n";
+  }
+  return text;
+}
+
+class Comparison {
+ public:
+  // What went wrong, or empty.
+  std::string Run(const std::vector<Step>& steps) {
+    Apply(world_.FirstBatch());
+    for (const Step& step : steps) {
+      if (world_.Add(step)) {
+        Apply(world_.Seal());
+      }
+      if (world_.wants_snapshot() && wrong_.empty()) {
+        core_.ReplaceBySnapshot();
+      }
+      if (!Wrong().empty()) {
+        return wrong_;
+      }
+    }
+    Apply(world_.Seal());
+    core_.CompareDigests();
+    return Wrong();
+  }
+
+ private:
+  std::string& Wrong() {
+    if (wrong_.empty()) {
+      wrong_ = core_.violation();
+    }
+    return wrong_;
+  }
+
+  void Apply(const core::Batch& batch) {
+    const core::Applied& got = core_.Apply(batch);
+    reference_.Apply(batch, expected_);
+    world_.Observe(batch, got);
+    check::Names names;
+    Compare("the answers", AnswersText(expected_, names), AnswersText(got, names), batch.index);
+    Compare("the counts", CountsText(reference_.Counts()),
+            CountsText(
+                std::get<core::CountsView>(core_.machine().Answer(core::GetCounts{}, batch.time))),
+            batch.index);
+    for (const auto& [name_space, resource] : World::Resources()) {
+      Compare("the view of " + resource,
+              check::Text(core::View(reference_.Describe(name_space, resource))),
+              check::Text(core_.machine().Answer(core::Describe{name_space, resource}, batch.time)),
+              batch.index);
+    }
+    for (const auto& [name_space, session] : world_.sessions()) {
+      Compare("the view of a session",
+              check::Text(core::View(reference_.DescribeSession(name_space, session))),
+              check::Text(
+                  core_.machine().Answer(core::DescribeSession{name_space, session}, batch.time)),
+              batch.index);
+    }
+  }
+
+  void Compare(const std::string& what, const std::string& expected, const std::string& got,
+               std::uint64_t index) {
+    if (wrong_.empty() && expected != got) {
+      wrong_ = what + " of batch " + std::to_string(index) + "\nreference:\n" + expected +
+               "\ncore:\n" + got;
+    }
+  }
+
+  World world_;
+  check::CheckedMachine core_;
+  Reference reference_;
+  core::Applied expected_;
+  std::string wrong_;
+};
+
+// RapidCheck reads its parameters from the environment, once.
+const bool kThousandCases = setenv("RC_PARAMS", "max_success=1000", /*overwrite=*/0) == 0;
+
+TEST(Core, BehavesAsTheReference) {
+  ASSERT_TRUE(kThousandCases);
+  rc::detail::checkGTest([] {
+    const std::vector<Step> steps = *AnySteps();
+    if (const std::string wrong = Comparison().Run(steps); !wrong.empty()) {
+      RC_FAIL(wrong);
+    }
+  });
+}
+
+#ifdef HOLDFAST_PLANTED_BUGS
+// A checker that has never gone red proves nothing.
+class PlantedBugs : public testing::TestWithParam<std::pair<Bug, const char*>> {};
+
+TEST_P(PlantedBugs, AreFoundWithinAThousandHistories) {
+  const PlantBug plant(GetParam().first);
+  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+    const std::vector<Step> steps =
+        AnySteps()(rc::Random(seed), static_cast<int>(seed % 100)).value();
+    if (!Comparison().Run(steps).empty()) {
+      RecordProperty("histories", static_cast<int>(seed));
+      return;
+    }
+  }
+  FAIL() << "not found";
+}
+
+std::string BugName(const testing::TestParamInfo<std::pair<Bug, const char*>>& bug) {
+  return bug.param.second;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Core, PlantedBugs,
+    testing::Values(std::pair(Bug::kOldLeaseReleases, "OldLeaseReleases"),
+                    std::pair(Bug::kTokenPerResource, "TokenPerResource"),
+                    std::pair(Bug::kWakesDetached, "WakesDetached"),
+                    std::pair(Bug::kForgetsRefusals, "ForgetsRefusals"),
+                    std::pair(Bug::kGraceUnbounded, "GraceUnbounded"),
+                    std::pair(Bug::kLateCancelEndsLease, "LateCancelEndsLease"),
+                    std::pair(Bug::kSnapshotForgetsRequests, "SnapshotForgetsRequests")),
+    BugName);
+#endif
+
+}  // namespace
+}  // namespace holdfast::model
