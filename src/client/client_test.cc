@@ -231,13 +231,22 @@ struct ClientTest : ::testing::Test {
     }
     changed.notify_all();
   }
+  // How many there are now.
   template <typename T>
-  void Note(std::vector<T>& list, const T& item) {
+  std::size_t Note(std::vector<T>& list, const T& item) {
+    std::size_t count = 0;
     {
       const std::lock_guard lock(mutex);
       list.push_back(item);
+      count = list.size();
     }
     changed.notify_all();
+    return count;
+  }
+  template <typename T>
+  std::vector<T> Copy(const std::vector<T>& list) {
+    const std::lock_guard lock(mutex);
+    return list;
   }
   template <typename Predicate>
   bool Eventually(Predicate predicate) {
@@ -254,7 +263,12 @@ struct ClientTest : ::testing::Test {
 
   std::mutex mutex;
   std::condition_variable changed;
+  // Guarded by mutex. Handlers may run until the server is gone, so what they note lives here.
   bool unblocked = false;
+  std::vector<v1::AcquireRequest> acquires;
+  std::vector<std::string> notes;
+  std::vector<std::uint64_t> asked;
+  std::vector<LockState> states;
 };
 
 AcquireRequest Wanted() {
@@ -265,13 +279,10 @@ AcquireRequest Wanted() {
 }
 
 TEST_F(ClientTest, ALostReplyIsAskedForAgainWithTheSameRequestIdOnAFreshConnection) {
-  std::vector<v1::AcquireRequest> seen;
-  std::vector<std::string> peers;
   locks.acquire = [&](grpc::ServerContext& context, const v1::AcquireRequest& request,
                       v1::AcquireResponse& answer) {
-    Note(peers, std::string(context.peer()));
-    Note(seen, request);
-    if (seen.size() == 1) {
+    Note(notes, std::string(context.peer()));
+    if (Note(acquires, request) == 1) {
       Block();
     }
     FillGrant(*answer.mutable_granted());
@@ -285,6 +296,8 @@ TEST_F(ClientTest, ALostReplyIsAskedForAgainWithTheSameRequestIdOnAFreshConnecti
   ASSERT_TRUE(result.ok()) << result.error().message;
   ASSERT_NE(result->granted(), nullptr);
   EXPECT_EQ(result->granted()->fencing_token, 7U);
+  const auto seen = Copy(acquires);
+  const auto peers = Copy(notes);
   ASSERT_EQ(seen.size(), 2U);
   EXPECT_EQ(seen[0].request_id().size(), 32U);
   EXPECT_EQ(seen[0].request_id(), seen[1].request_id());
@@ -294,8 +307,8 @@ TEST_F(ClientTest, ALostReplyIsAskedForAgainWithTheSameRequestIdOnAFreshConnecti
   EXPECT_GE(result->sent_at, before + Millis(250));  // of the second attempt
   Unblock();
   ASSERT_TRUE(client->Acquire(Wanted()).ok());
-  EXPECT_EQ(seen[2].client().sequence(), 2U);
-  EXPECT_EQ(seen[2].client().answered_below(), 2U);
+  EXPECT_EQ(Copy(acquires)[2].client().sequence(), 2U);
+  EXPECT_EQ(Copy(acquires)[2].client().answered_below(), 2U);
 }
 
 TEST_F(ClientTest, ErrorsSayFieldAndLimit) {
@@ -326,22 +339,20 @@ TEST_F(ClientTest, ErrorsSayFieldAndLimit) {
 }
 
 TEST_F(ClientTest, OverloadIsRetriedAndThenReportedAsNothingDone) {
-  std::vector<int> seen;
   locks.acquire = [&](grpc::ServerContext&, const v1::AcquireRequest&, v1::AcquireResponse&) {
-    Note(seen, 1);
+    Note(notes, std::string("called"));
     return ProblemStatus(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::Problem::OVERLOADED);
   };
   Serve();
   const auto result = Connect(Quick())->Acquire(Wanted());
   EXPECT_EQ(result.error().code, ErrorCode::kOverloaded);
-  EXPECT_GT(seen.size(), 2U);
+  EXPECT_GT(Copy(notes).size(), 2U);
 }
 
 TEST_F(ClientTest, WithoutAnyAnswerTheOutcomeIsUnknownAndMayBeAskedForAgain) {
-  std::vector<v1::AcquireRequest> seen;
   locks.acquire = [&](grpc::ServerContext&, const v1::AcquireRequest& request,
                       v1::AcquireResponse& answer) {
-    Note(seen, request);
+    Note(acquires, request);
     Block();
     FillGrant(*answer.mutable_granted());
     return grpc::Status::OK;
@@ -354,20 +365,20 @@ TEST_F(ClientTest, WithoutAnyAnswerTheOutcomeIsUnknownAndMayBeAskedForAgain) {
   const auto result = client->Acquire(request);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::kUnknownOutcome);
+  const auto seen = Copy(acquires);
   ASSERT_GE(seen.size(), 2U);
   EXPECT_NE(result.error().message.find(seen[0].request_id()), std::string::npos);
   Unblock();
   request.request_id = seen[0].request_id();
   ASSERT_TRUE(client->Acquire(request).ok());
-  EXPECT_EQ(seen.back().client().sequence(), 1U);  // its old number
+  EXPECT_EQ(Copy(acquires).back().client().sequence(), 1U);  // its old number
   ASSERT_TRUE(client->Acquire(Wanted()).ok());
-  EXPECT_EQ(seen.back().client().answered_below(), 2U);
+  EXPECT_EQ(Copy(acquires).back().client().answered_below(), 2U);
 }
 
 TEST_F(ClientTest, ABreakThatMayHaveHappenedIsNotRepeated) {
-  std::vector<int> seen;
   locks.break_lock = [&](grpc::ServerContext&, const v1::BreakRequest&, v1::BreakResponse&) {
-    Note(seen, 1);
+    Note(notes, std::string("called"));
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection broke");
   };
   Serve();
@@ -375,7 +386,7 @@ TEST_F(ClientTest, ABreakThatMayHaveHappenedIsNotRepeated) {
   request.resource = "r";
   request.reason = "test";
   EXPECT_EQ(Connect(Quick())->Break(request).error().code, ErrorCode::kUnknownOutcome);
-  EXPECT_EQ(seen.size(), 1U);
+  EXPECT_EQ(Copy(notes).size(), 1U);
 }
 
 TEST_F(ClientTest, IfNobodyListensNothingWasDone) {
@@ -411,17 +422,16 @@ TEST_F(ClientTest, ChangesTheEndpointWhenOneRefusesOrIsSilent) {
 }
 
 TEST_F(ClientTest, AWatchGoesOnWhereItBroke) {
-  std::vector<std::uint64_t> asked;
   locks.watch = [&](const v1::WatchRequest& request,
                     grpc::ServerWriter<v1::WatchResponse>& writer) {
-    Note(asked, std::uint64_t{request.after_index()});
+    const bool first = Note(asked, std::uint64_t{request.after_index()}) == 1;
     v1::WatchResponse item;
     item.set_started_at(request.after_index() == 0 ? 10 : request.after_index());
     writer.Write(item);
-    for (std::uint64_t index = asked.size() == 1 ? 11 : 12; index < 15; ++index) {
+    for (std::uint64_t index = first ? 11 : 12; index < 15; ++index) {
       item.mutable_event()->set_index(index);
       writer.Write(item);
-      if (asked.size() == 1 && index == 12) {
+      if (first && index == 12) {
         return grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken");
       }
     }
@@ -437,7 +447,7 @@ TEST_F(ClientTest, AWatchGoesOnWhereItBroke) {
   });
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(got, (std::vector<std::uint64_t>{10, 11, 12, 13, 14}));
-  EXPECT_EQ(asked, (std::vector<std::uint64_t>{0, 11}));
+  EXPECT_EQ(Copy(asked), (std::vector<std::uint64_t>{0, 11}));
 }
 
 TEST_F(ClientTest, AWatchStopsOnRequestAndReportsARefusal) {
@@ -495,14 +505,13 @@ TEST_F(ClientTest, AnObserverSeesRisingTokens) {
 }
 
 TEST_F(ClientTest, AHeldLockIsConfirmedRenewedAndReleased) {
-  std::vector<std::string> verbs;
   elections.campaign = [&](grpc::ServerContext&, const v1::CampaignRequest& request,
                            v1::AcquireResponse& answer) {
     EXPECT_EQ(request.value(), "host:1");
     EXPECT_EQ(request.acquire().namespace_(), "ns");
     FillGrant(*answer.mutable_granted(), 600);
     answer.mutable_granted()->set_provisional(true);
-    Note(verbs, std::string("campaign"));
+    Note(notes, std::string("campaign"));
     return grpc::Status::OK;
   };
   locks.renew = [&](grpc::ServerContext&, const v1::RenewRequest& request,
@@ -510,13 +519,13 @@ TEST_F(ClientTest, AHeldLockIsConfirmedRenewedAndReleased) {
     EXPECT_EQ(request.lease_id(), "lease-1");
     answer.mutable_renewed()->mutable_ttl()->set_nanos(600'000'000);
     answer.mutable_renewed()->mutable_remaining()->set_nanos(600'000'000);
-    Note(verbs, std::string("renew"));
+    Note(notes, std::string("renew"));
     return grpc::Status::OK;
   };
   locks.release = [&](grpc::ServerContext&, const v1::ReleaseRequest&,
                       v1::ReleaseResponse& answer) {
     answer.set_released(true);
-    Note(verbs, std::string("release"));
+    Note(notes, std::string("release"));
     return grpc::Status::OK;
   };
   Serve();
@@ -524,7 +533,6 @@ TEST_F(ClientTest, AHeldLockIsConfirmedRenewedAndReleased) {
   LockGoal goal;
   goal.acquire = Wanted();
   goal.value = "host:1";
-  std::vector<LockState> states;
   const auto lock =
       client->Hold(goal, [&](const LockUpdate& update) { Note(states, update.state); });
   const LockUpdate acquired = lock->WaitUntilAcquired();
@@ -532,13 +540,13 @@ TEST_F(ClientTest, AHeldLockIsConfirmedRenewedAndReleased) {
   EXPECT_EQ(acquired.grant->fencing_token, 7U);
   EXPECT_TRUE(lock->EnsureHeld());
   EXPECT_TRUE(
-      Eventually([&] { return verbs.size() >= 6; }));  // five renewals, well past the first lease
+      Eventually([&] { return notes.size() >= 6; }));  // five renewals, well past the first lease
   EXPECT_TRUE(lock->EnsureHeld());
   lock->Release();
   EXPECT_FALSE(lock->EnsureHeld());
   EXPECT_EQ(lock->WaitUntilOver().state, LockState::kReleased);
-  EXPECT_EQ(verbs.back(), "release");
-  EXPECT_EQ(states,
+  EXPECT_EQ(Copy(notes).back(), "release");
+  EXPECT_EQ(Copy(states),
             (std::vector<LockState>{LockState::kAcquiring, LockState::kConfirming, LockState::kHeld,
                                     LockState::kReleasing, LockState::kReleased}));
 }
@@ -570,11 +578,9 @@ TEST_F(ClientTest, ALockWhoseRenewalsAreNotAnsweredIsLostAtItsDeadline) {
 }
 
 TEST_F(ClientTest, AHandleThatGoesAwayWithdrawsItsAcquire) {
-  std::vector<std::string> acquired;
-  std::vector<std::string> cancelled;
   locks.acquire = [&](grpc::ServerContext&, const v1::AcquireRequest& request,
                       v1::AcquireResponse& answer) {
-    Note(acquired, std::string(request.request_id()));
+    Note(acquires, request);
     Block();
     answer.mutable_refused()->set_code(v1::ACQUIRE_CANCELLED);
     return grpc::Status::OK;
@@ -582,7 +588,7 @@ TEST_F(ClientTest, AHandleThatGoesAwayWithdrawsItsAcquire) {
   locks.cancel = [&](grpc::ServerContext&, const v1::CancelRequest& request,
                      v1::CancelResponse& answer) {
     answer.set_outcome(v1::CancelResponse::WAITER_REMOVED);
-    Note(cancelled, std::string(request.request_id()));
+    Note(notes, std::string(request.request_id()));
     return grpc::Status::OK;
   };
   Serve();
@@ -591,14 +597,13 @@ TEST_F(ClientTest, AHandleThatGoesAwayWithdrawsItsAcquire) {
   goal.acquire = Wanted();
   goal.acquire.wait = Seconds(30);
   auto lock = client->Hold(goal);
-  ASSERT_TRUE(Eventually([&] { return !acquired.empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !acquires.empty(); }));
   lock.reset();
-  ASSERT_TRUE(Eventually([&] { return !cancelled.empty(); }));
-  EXPECT_EQ(cancelled, acquired);
+  ASSERT_TRUE(Eventually([&] { return !notes.empty(); }));
+  EXPECT_EQ(Copy(notes).front(), Copy(acquires).front().request_id());
 }
 
 TEST_F(ClientTest, ASessionIsKeptAliveWithItsHoldsAndClosed) {
-  std::vector<std::string> verbs;
   sessions.open = [&](grpc::ServerContext&, const v1::OpenSessionRequest&,
                       v1::OpenSessionResponse& answer) {
     answer.mutable_opened()->set_session_id("session-1");
@@ -611,7 +616,7 @@ TEST_F(ClientTest, ASessionIsKeptAliveWithItsHoldsAndClosed) {
     EXPECT_EQ(request.session_id(), "session-1");
     answer.set_alive(true);
     answer.mutable_remaining()->set_nanos(600'000'000);
-    Note(verbs, std::string("keepalive"));
+    Note(notes, std::string("keepalive"));
     return grpc::Status::OK;
   };
   sessions.close_session = [&](grpc::ServerContext&, const v1::CloseSessionRequest&,
@@ -638,7 +643,7 @@ TEST_F(ClientTest, ASessionIsKeptAliveWithItsHoldsAndClosed) {
   goal.acquire = Wanted();
   const auto lock = session->Hold(goal);
   ASSERT_EQ(lock->WaitUntilAcquired().state, LockState::kHeld);
-  EXPECT_TRUE(Eventually([&] { return verbs.size() >= 5; }));
+  EXPECT_TRUE(Eventually([&] { return notes.size() >= 5; }));
   EXPECT_TRUE(lock->EnsureHeld());
   session->Close();
   EXPECT_EQ(session->WaitUntilOver().state, SessionState::kClosed);
@@ -648,9 +653,8 @@ TEST_F(ClientTest, ASessionIsKeptAliveWithItsHoldsAndClosed) {
 }
 
 TEST_F(ClientTest, TheClientEndsAtOnceWhileThingsAreOnTheirWay) {
-  std::vector<int> seen;
   locks.acquire = [&](grpc::ServerContext&, const v1::AcquireRequest&, v1::AcquireResponse&) {
-    Note(seen, 1);
+    Note(notes, std::string("called"));
     Block();
     return grpc::Status::OK;
   };
@@ -666,7 +670,7 @@ TEST_F(ClientTest, TheClientEndsAtOnceWhileThingsAreOnTheirWay) {
     options.endpoints = {where};
     auto client = Connect(options);
     auto lock = client->Hold(goal);
-    ASSERT_TRUE(Eventually([&] { return !seen.empty(); }));
+    ASSERT_TRUE(Eventually([&] { return !notes.empty(); }));
     lock.reset();
     SystemClock clock;
     const BootTime before = clock.Now();
