@@ -98,6 +98,8 @@ TEST_F(LifecycleTest, AGracefulStopAnswersThoseThatWait) {
   EXPECT_EQ(results.results(0).problem().code(), v1::Problem::UNAVAILABLE);
   EXPECT_FALSE(stream->Read(&results));
   EXPECT_EQ(ProblemOf(stream->Finish()).code(), v1::Problem::UNAVAILABLE);
+  while (watch->Read(&started)) {
+  }
   EXPECT_EQ(ProblemOf(watch->Finish()).code(), v1::Problem::UNAVAILABLE);
 
   Stop();
