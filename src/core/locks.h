@@ -65,6 +65,9 @@ class Locks {
   Duration TimeLeft(const EpochFloors& floors, NamespaceId id, std::string_view name,
                     const Id128& lease_id, Timestamp as_of) const;
 
+  // Of all leases, which may be more than their policy would give today.
+  Duration LongestTtl() const;
+
   Token last_token() const { return last_token_; }
   bool GrantsBlocked(Timestamp now) const { return !(blocked_until_ < now); }
   Timestamp blocked_until() const { return blocked_until_; }

@@ -47,7 +47,7 @@ Outcome Locks::Renew(Context& context, NamespaceId id, const core::Renew& comman
     return NotRenewed{Cause::kRevoking, left, lease.reason};
   }
   const Duration hold_max = PolicyOf(resource).hold_max;
-  if (hold_max > Duration{} && lease.granted_at + hold_max < context.now) {
+  if (lease.frozen || (hold_max > Duration{} && lease.granted_at + hold_max < context.now)) {
     return NotRenewed{Cause::kHoldLimit, left, {}};
   }
   if (lease.provisional) {

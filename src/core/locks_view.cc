@@ -135,6 +135,16 @@ LeaderView Locks::Leader(const EpochFloors& floors, NamespaceId id, const std::s
   return view;
 }
 
+Duration Locks::LongestTtl() const {
+  Duration longest{};
+  for (const auto& [key, slot] : ordered_) {
+    if (resources_[slot].held) {
+      longest = std::max(longest, resources_[slot].lease.ttl);
+    }
+  }
+  return longest;
+}
+
 Duration Locks::TimeLeft(const EpochFloors& floors, NamespaceId id, std::string_view name,
                          const Id128& lease_id, Timestamp as_of) const {
   const Slot slot = Find(id, name);

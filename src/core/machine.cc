@@ -207,6 +207,10 @@ Status Machine::Admit(const Command& command) const {
   return ValidateAgainst(namespaces_.At(id).policy, command);
 }
 
+Duration Machine::LongestPromise() const {
+  return namespaces_.LongestPromise(std::max(locks_.LongestTtl(), sessions_.LongestTtl()));
+}
+
 Duration Machine::TimeLeft(const Command& command) const {
   const NamespaceId id = namespaces_.Find(command.name_space);
   if (id == 0) {

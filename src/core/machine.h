@@ -49,9 +49,9 @@ class Machine {
   // For a renewal or keepalive: how long it can wait until its lease is over; zero if there is
   // none. `command` is one.
   Duration TimeLeft(const Command& command) const;
-  // The longest time for which a lease that this state has never heard of could still be promised
-  // to somebody.
-  Duration LongestPromise() const { return namespaces_.LongestPromise(); }
+  // The longest time for which a lease that this state has never heard of, or a renewal, could
+  // still be promised to somebody. Without the failover grace. Slow: for a recovery.
+  Duration LongestPromise() const;
 
   Timestamp now() const { return now_; }
   WallTime wall() const { return wall_; }

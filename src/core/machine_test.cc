@@ -204,6 +204,27 @@ TEST_F(MachineTest, WhatWasAdmittedIsAppliedWithinThePolicy) {
   EXPECT_EQ(std::get<Granted>(applied_.outcomes[1]).ttl, Seconds(40));
 }
 
+// What a recovery with lost state must wait for: also leases and sessions with a ttl that the
+// policy would not give any more, since they may have been renewed in what was lost.
+TEST_F(MachineTest, TheLongestPromiseCountsWhatIsHeldUnderAnOlderPolicy) {
+  EXPECT_EQ(machine_.LongestPromise(), Policy{}.ttl_max + Policy{}.lock_delay);
+  Acquire acquire = AcquireOf("a", "r");
+  acquire.ttl = Seconds(500);
+  OpenSession open;
+  open.request_id = "s";
+  open.ttl = Seconds(600);
+  open.session_id = NextId();
+  const Id128 session = open.session_id;
+  PolicyPatch patch;
+  patch.ttl_max = Seconds(40);
+  patch.lock_delay = Seconds(3);
+  Apply({Of(std::move(acquire)), Of(std::move(open)),
+         Of(ChangeNamespace{NamespaceVerb::kSet, "default", patch})});
+  EXPECT_EQ(machine_.LongestPromise(), Seconds(603));
+  Apply({Of(CloseSession{session})});
+  EXPECT_EQ(machine_.LongestPromise(), Seconds(503));
+}
+
 TEST_F(MachineTest, TimeLeftOrdersRenewals) {
   Acquire acquire = AcquireOf("a", "r");
   acquire.ttl = Seconds(10);

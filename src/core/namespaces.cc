@@ -105,12 +105,14 @@ NamespacesView Namespaces::ViewAll() const {
   return view;
 }
 
-Duration Namespaces::LongestPromise() const {
-  Duration longest{};
+Duration Namespaces::LongestPromise(Duration longest_ttl_in_use) const {
+  Duration longest_ttl = longest_ttl_in_use;
+  Duration longest_delay{};
   for (const auto& [id, entry] : table_) {
-    longest = std::max(longest, entry->policy.ttl_max + entry->policy.lock_delay);
+    longest_ttl = std::max(longest_ttl, entry->policy.ttl_max);
+    longest_delay = std::max(longest_delay, entry->policy.lock_delay);
   }
-  return longest;
+  return longest_ttl + longest_delay;
 }
 
 Slot Namespaces::TenantOf(NamespaceId id, std::string_view principal) {

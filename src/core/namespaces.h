@@ -60,8 +60,8 @@ class Namespaces {
   void Keep(NamespaceId id) { ++At(id).leftovers; }
   void Drop(NamespaceId id);
 
-  // The longest time for which a lease that this state does not know of could still be promised.
-  Duration LongestPromise() const;
+  // The longest ttl, of the policies or in use, together with the longest lock-delay.
+  Duration LongestPromise(Duration longest_ttl_in_use) const;
 
   // Finds or makes; kNoSlot when the table of tenants is full.
   Slot TenantOf(NamespaceId id, std::string_view principal);

@@ -215,6 +215,16 @@ SessionView Sessions::View(const EpochFloors& floors, NamespaceId id, const Id12
   return view;
 }
 
+Duration Sessions::LongestTtl() const {
+  Duration longest{};
+  for (const auto& [number, slot] : by_number_) {
+    if (sessions_[slot].ended == Cause::kNone) {
+      longest = std::max(longest, sessions_[slot].ttl);
+    }
+  }
+  return longest;
+}
+
 Slot Sessions::ByNumber(std::uint64_t number) const {
   const auto found = by_number_.find(number);
   return found == by_number_.end() ? kNoSlot : found->second;

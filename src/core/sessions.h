@@ -65,6 +65,8 @@ class Sessions {
   bool HasToDrain() const { return !draining_.empty(); }
 
   std::size_t size() const { return live_; }
+  // Of all live sessions, which may be more than their policy would give today.
+  Duration LongestTtl() const;
 
   // Session numbers are how other sections refer to sessions.
   Slot ByNumber(std::uint64_t number) const;

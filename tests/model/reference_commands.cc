@@ -226,7 +226,7 @@ core::Outcome Reference::Renew(const std::string& name_space, const core::Renew&
     return core::NotRenewed{Cause::kRevoking, left, lease->reason};
   }
   const Duration hold_max = PolicyOf(at).hold_max;
-  if (hold_max > Duration{} && lease->granted_at + hold_max < now_) {
+  if (lease->frozen || (hold_max > Duration{} && lease->granted_at + hold_max < now_)) {
     return core::NotRenewed{Cause::kHoldLimit, left, {}};
   }
   if (lease->provisional) {
