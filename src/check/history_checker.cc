@@ -156,6 +156,10 @@ void HistoryChecker::NotePolicy(const std::string& name, const core::Policy& pol
     if (key.first == name) {
       const bool none = lease.hold_max == Duration{} || policy.hold_max == Duration{};
       lease.hold_max = none ? Duration{} : std::max(lease.hold_max, policy.hold_max);
+      const Duration shortest = lease.shortest_limit;
+      if (policy.hold_max > Duration{} && (shortest == Duration{} || policy.hold_max < shortest)) {
+        lease.shortest_limit = policy.hold_max;
+      }
     }
   }
 }
@@ -320,6 +324,7 @@ void HistoryChecker::OnGranted(const core::Event& event) {
   lease.renewed_at = now_;
   lease.deadline = now_;
   lease.hold_max = PolicyOf(key.first).hold_max;
+  lease.shortest_limit = lease.hold_max;
   lease.provisional = event.cause == core::Cause::kHandedOver;
   lease_at_[lease.id] = key;
   new_leases_.insert(lease.id);
@@ -337,7 +342,9 @@ void HistoryChecker::OnEnded(const core::Event& event) {
   past_[lease.id] = Past{event.cause, index_};
   Timestamp promised = lease.promised;
   if (!IsZero(lease.session) && !lease.provisional && !lease.revoking) {
-    const bool limited = lease.hold_max > Duration{} && lease.granted_at + lease.hold_max < now_;
+    // Once the maximum has passed, the session's keepalives may not count any more.
+    const bool limited =
+        lease.shortest_limit > Duration{} && lease.granted_at + lease.shortest_limit < now_;
     promised = limited ? promised : std::max(promised, sessions_.at(lease.session).promised);
   }
   const bool over = promised < now_;

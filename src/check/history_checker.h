@@ -61,7 +61,8 @@ class HistoryChecker {
     Timestamp granted_at{};
     Timestamp renewed_at{};
     Timestamp deadline{};
-    Duration hold_max{};  // the longest that was in force since the grant; 0: none
+    Duration hold_max{};        // the longest that was in force since the grant; 0: none
+    Duration shortest_limit{};  // the shortest that was in force since the grant; 0: none
     bool provisional = false;
     bool revoking = false;
     bool seen = false;  // its grant was told to whoever asked for it
