@@ -82,8 +82,11 @@ void Call::OnFailure(AttemptId attempt, const Failure& failure, BootTime now) {
   } else {
     next_send_ = std::max(paused, shared_.budget.Reserve(now));
   }
-  if (next_send_ >= options_.deadline) {
-    Finish(failure.error);  // nothing more will be sent: the caller need not wait for the deadline
+  // An attempt that has hardly any time left tells nothing, and without one there is nothing to
+  // wait for.
+  if (next_send_ + std::min<Duration>(options_.attempt_timeout / 10, Millis(100)) >=
+      options_.deadline) {
+    Finish(failure.error);
   }
 }
 

@@ -273,13 +273,17 @@ Result<WatchItem> DecodeWatch(std::string_view body) {
   if (!Parse(body, from)) {
     return Unreadable("watch");
   }
+  WatchItem to;
   switch (from.item_case()) {
     case v1::WatchResponse::kEvent:
-      return WatchItem(From(from.event()));
+      to = From(from.event());
+      return to;
     case v1::WatchResponse::kGap:
-      return WatchItem(WatchGap{from.gap().index()});
+      to = WatchGap{from.gap().index()};
+      return to;
     case v1::WatchResponse::kStartedAt:
-      return WatchItem(WatchStarted{from.started_at()});
+      to = WatchStarted{from.started_at()};
+      return to;
     case v1::WatchResponse::ITEM_NOT_SET:
       break;
   }
