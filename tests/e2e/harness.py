@@ -140,7 +140,7 @@ class Server:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [BINARY, "server", "--data-dir", self.data_dir, "--listen", self.address,
-                 *self.words],
+                 "--set", "segment_bytes=1MiB", *self.words],  # a small one is written faster
                 env={**clean_environment(), **(self.env or {})}, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log)
         if ready:
@@ -185,6 +185,10 @@ class Server:
     def restart(self):
         self.kill()
         self.start()
+
+    def ended(self):
+        """The exit code of a server that ends by itself."""
+        return self.process.wait(timeout=DEADLINE)
 
     def stop(self, timeout=DEADLINE):
         if self.process.poll() is None:
