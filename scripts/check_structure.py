@@ -56,7 +56,7 @@ EVERYWHERE_BANNED = [
 SLEEPS = re.compile(
     r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep)\b|\btime\.sleep\b|^\s*sleep\s")
 LINES_WARN, LINES_ERROR, TEST_LINES_ERROR = 600, 700, 900
-FUNCTION_WARN, FUNCTION_ERROR = 70, 110
+FUNCTION_WARN, FUNCTION_ERROR, TEST_FUNCTION_ERROR = 70, 90, 110
 PACKAGES = "scripts/packages.txt"
 HASHED = re.compile(r"absl::(?:flat|node)_hash_(?:map|set)\s*<")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]', re.M)
@@ -183,6 +183,7 @@ class Checker:
         """Brace counting: a function body is a block after `)` that lies in no other body."""
         code = re.sub(r"^\s*#.*(?:\\\n.*)*$", lambda m: re.sub(r"[^\n]", " ", m.group()), code,
                       flags=re.M)
+        limit = TEST_FUNCTION_ERROR if is_test(path) else FUNCTION_ERROR
         bodies, start = [], 0  # one entry per open brace: None, or where its function begins
         for match in re.finditer(r"[{};]", code):
             head = code[start:match.start()]
@@ -198,7 +199,7 @@ class Checker:
                     length = line_of(code, match.start()) - line + 1
                     what = f"a function of {length} lines, the limit is {FUNCTION_WARN}"
                     if length > FUNCTION_WARN:
-                        self.report(path, line, what, warning=length <= FUNCTION_ERROR)
+                        self.report(path, line, what, warning=length <= limit)
             start = match.end()
 
     def check_dead_files(self):

@@ -117,11 +117,15 @@ class Sizes(unittest.TestCase):
         self.assertEqual(messages("src/base/a.cc", function(70)), [])
         self.assertEqual(messages("src/base/a.cc", function(71)),
                          ["3: a function of 71 lines, the limit is 70 (warning)"])
-        self.assertEqual(messages("src/base/a.cc", function(111)),
+        self.assertEqual(messages("src/base/a.cc", function(91)),
+                         ["3: a function of 91 lines, the limit is 70"])
+        self.assertEqual(messages("src/base/a_test.cc", function(110)),
+                         ["3: a function of 110 lines, the limit is 70 (warning)"])
+        self.assertEqual(messages("src/base/a_test.cc", function(111)),
                          ["3: a function of 111 lines, the limit is 70"])
-        constructor = function(111, "C(int a) : a_{a}, b_{}")
+        constructor = function(91, "C(int a) : a_{a}, b_{}")
         self.assertEqual(messages("src/base/a.cc", constructor),
-                         ["3: a function of 111 lines, the limit is 70"])
+                         ["3: a function of 91 lines, the limit is 70"])
         self.assertEqual(messages("src/base/a.cc", "int F() { return 1; }\n" * 99), [])
 
 
