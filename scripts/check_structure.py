@@ -103,9 +103,8 @@ class Checker:
         self.findings.append(Finding(path, line, message, warning))
 
     def ban(self, path, text, rules, where=""):
-        for pattern, what in rules:
-            for match in re.finditer(pattern, text, re.M):
-                self.report(path, line_of(text, match.start()), f"{what}{where}")
+        for match, what in ((m, w) for rule, w in rules for m in re.finditer(rule, text, re.M)):
+            self.report(path, line_of(text, match.start()), f"{what}{where}")
 
     def run(self):
         for path, text in self.texts.items():
@@ -158,11 +157,10 @@ class Checker:
             hashed |= self.hashed_names(self.code.get(f"src/{target}", ""))
         if hashed:
             name = rf"\b(?:{'|'.join(sorted(hashed))})"
-            self.ban(path, code, [
-                (rf"for\s*\([^;{{}}()]*[^:]:\s*[\w.>*()\[\]-]*{name}\s*\)",
-                 "iteration over a hashed container"),
-                (rf"{name}\s*(?:\.|->)\s*c?begin\s*\(", "iteration over a hashed container"),
-            ], " in the core: its order differs between replicas")
+            loop = rf"for\s*\([^;{{}}()]*[^:]:\s*[\w.>*()\[\]-]*{name}\s*\)"
+            begin = rf"{name}\s*(?:\.|->)\s*c?begin\s*\("
+            self.ban(path, code, [(f"{loop}|{begin}", "iteration over a hashed container")],
+                     " in the core: its order differs between replicas")
 
     @staticmethod
     def hashed_names(code):
@@ -195,8 +193,8 @@ class Checker:
                 bodies.append(begin if opens else None)
             elif match.group() == "}" and bodies:
                 if (begin := bodies.pop()) is not None:
-                    line = line_of(code, begin)
-                    length = line_of(code, match.start()) - line + 1
+                    line, last = line_of(code, begin), line_of(code, match.start())
+                    length = last - line + 1
                     what = f"a function of {length} lines, the limit is {FUNCTION_WARN}"
                     if length > FUNCTION_WARN:
                         self.report(path, line, what, warning=length <= limit)
