@@ -154,7 +154,8 @@ class Transport::Impl {
     const std::lock_guard lock(wake_mutex_);
     if (!wake_pending_) {
       wake_pending_ = true;
-      alarm_.Set(&queue_, gpr_now(GPR_CLOCK_MONOTONIC), nullptr);
+      // The past: an alarm for now would come with the next millisecond.
+      alarm_.Set(&queue_, gpr_time_0(GPR_CLOCK_REALTIME), nullptr);
     }
   }
 

@@ -64,16 +64,23 @@ Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& prin
     record.code = RefusalCode::kGrantsBlocked;
     return SessionRefused{SessionRefusal::kGrantsBlocked, {}};
   }
-  Tenant& usage = namespaces_.TenantAt(tenant);
   record.code = RefusalCode::kTenantLimit;
-  if (usage.sessions >= policy.sessions_per_tenant || live_ >= kSessionsMax) {
+  if (namespaces_.TenantAt(tenant).sessions >= policy.sessions_per_tenant) {
     return SessionRefused{SessionRefusal::kLimit,
                           "sessions_per_tenant=" + std::to_string(policy.sessions_per_tenant)};
+  }
+  if (live_ >= kSessionsMax) {
+    return SessionRefused{SessionRefusal::kLimit, "sessions=" + std::to_string(kSessionsMax)};
   }
   record.kind = RecordKind::kSession;
   record.code = RefusalCode::kNone;
   record.capability = command.session_id;
+  return Begin(context, id, tenant, command);
+}
 
+SessionOpened Sessions::Begin(Context& context, NamespaceId id, Slot tenant,
+                              const OpenSession& command) {
+  const Policy& policy = namespaces_.At(id).policy;
   const Slot slot = sessions_.Add();
   Session& session = sessions_[slot];
   session.id = command.session_id;
@@ -88,7 +95,7 @@ Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& prin
   by_id_.emplace(session.id, slot);
   by_number_.emplace(session.number, slot);
   ++live_;
-  ++usage.sessions;
+  ++namespaces_.TenantAt(tenant).sessions;
   ++namespaces_.At(id).sessions;
   namespaces_.Reference(tenant);
   namespaces_.Keep(id);
@@ -98,7 +105,7 @@ Outcome Sessions::Open(Context& context, NamespaceId id, const std::string& prin
                                      0,
                                      namespaces_.At(id).name,
                                      {},
-                                     principal,
+                                     namespaces_.TenantAt(tenant).principal,
                                      session.owner,
                                      session.id,
                                      {},

@@ -76,6 +76,7 @@ class Sessions {
   std::string FindInconsistency(const Timers& timers, const EpochFloors& floors) const;
 
  private:
+  SessionOpened Begin(Context& context, NamespaceId id, Slot tenant, const OpenSession& command);
   void Finish(Context& context, Slot slot, Cause cause, Timestamp at);
   void Bury(Slot slot);
   Outcome Repeat(const Context& context, const Record& record, std::uint64_t fingerprint) const;

@@ -103,8 +103,21 @@ class Background:
             self.lines.append(line.rstrip("\n"))
 
     def wait_line(self, matches, what, deadline=DEADLINE):
-        return wait_until(lambda: next((line for line in list(self.lines) if matches(line)), None),
-                          f"{what} in {self.lines}", deadline)
+        """The first line that matches. Each line is looked at once: a loaded watch prints many."""
+        seen = 0
+
+        def found():
+            nonlocal seen
+            while seen < len(self.lines):
+                seen += 1
+                if matches(self.lines[seen - 1]):
+                    return self.lines[seen - 1]
+            return None
+
+        try:
+            return wait_until(found, what, deadline)
+        except AssertionError as error:
+            raise AssertionError(f"{error} in {len(self.lines)} lines, at last {self.lines[-20:]}") from None
 
     def wait(self, timeout=DEADLINE):
         code = self.process.wait(timeout=timeout)

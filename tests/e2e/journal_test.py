@@ -113,7 +113,7 @@ class Journal(harness.TestCase):
         server = self.server()
         self.assertIn("cut an append", server.logged())
         self.assertEqual(server.json("describe", "a/1")["state"], "TAKEN")
-        self.assertGreater(server.json("status")["index"], last["index"])
+        harness.wait_until(lambda: server.json("status")["index"] > last["index"], "new batches")
 
     def test_missing_segment_is_refused(self):
         holdfast = self.server("--set", "segment_bytes=64KiB")

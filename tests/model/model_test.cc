@@ -3,8 +3,8 @@
 // holdfast_model_test. More cases: RC_PARAMS="max_success=100000".
 #include <cstdlib>
 #include <set>
+#include <sstream>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -133,111 +133,58 @@ std::string KindOf(const std::string& line) {
   return line.substr(0, line.find_last_not_of(' ', end == 0 ? 0 : end - 1) + 1);
 }
 
+// What one random history answers, by kinds.
+void CollectKinds(std::uint64_t seed, std::set<std::string>& kinds) {
+  World world;
+  core::Machine machine;
+  core::Applied applied;
+  check::Names names;
+  const auto apply = [&](const core::Batch& batch) {
+    machine.Apply(batch, applied);
+    world.Observe(batch, applied);
+    for (const core::Outcome& outcome : applied.outcomes) {
+      kinds.insert(KindOf(check::Text(outcome, names)));
+    }
+    for (const core::Resolution& resolution : applied.resolutions) {
+      kinds.insert("<- " + KindOf(check::Text(resolution.outcome, names)));
+    }
+    for (const core::Event& event : applied.events) {
+      kinds.insert("* " + KindOf(check::Text(event)));
+    }
+  };
+  apply(world.FirstBatch());
+  for (const Step& step : AnySteps()(rc::Random(seed), 100).value()) {
+    if (world.Add(step)) {
+      apply(world.Seal());
+    }
+  }
+}
+
+constexpr const char* kExpectedKinds =
+    R"(GRANTED, QUEUED, HELD, DELAYED, QUEUE_FULL, TENANT_LIMIT, CANCELLED, ALREADY_HELD, ALREADY_WAITING,
+REQUEST_ID_REUSED, ENDED, ENDED RELEASED, ENDED EXPIRED, ENDED UNCONFIRMED, ENDED CANCELLED, ENDED BROKEN,
+ENDED SESSION_EXPIRED, SESSION_ENDED, FENCING_REQUIRED, GRANTS_BLOCKED, WAIT_TIMEOUT, RENEWED,
+NOT_RENEWED NEVER_HELD, NOT_RENEWED RELEASED, NOT_RENEWED EXPIRED, NOT_RENEWED REVOKING, NOT_RENEWED HOLD_LIMIT,
+NOT_RENEWED SESSION_EXPIRED, NOT_RENEWED SESSION_CLOSED, NOT_RENEWED UNCONFIRMED, RELEASED,
+NOT_RELEASED EXPIRED, NOT_RELEASED NEVER_HELD, CANCELLED_BEFORE_ARRIVAL, WAITER_REMOVED, PROVISIONAL_RELEASED,
+STILL_GRANTED, ALREADY_OVER, NOT_YOURS, REVOKING_STARTED, ENDED_NOW, WOULD_BREAK, NOT_TAKEN, UNSAFE_REFUSED,
+PROCLAIMED, NOT_PROCLAIMED RELEASED, OPENED, SESSION_LIMIT, KEPT, NOT_KEPT SESSION_EXPIRED,
+NOT_KEPT SESSION_CLOSED, CLOSED, NOT_CLOSED SESSION_EXPIRED,
+<- GRANTED, <- WAIT_TIMEOUT WAIT_TIMED_OUT, <- SESSION_ENDED SESSION_EXPIRED, <- SESSION_ENDED SESSION_CLOSED,
+<- CANCELLED CANCELLED, <- CANCELLED DETACHED_TOO_LONG, <- TENANT_LIMIT, <- GRANTS_BLOCKED,
+* GRANTED ACQUIRED, * GRANTED HANDED_OVER, * ENDED RELEASED, * ENDED EXPIRED, * ENDED UNCONFIRMED, * ENDED BROKEN,
+* ENDED CANCELLED, * ENDED SESSION_CLOSED, * ENDED SESSION_EXPIRED, * CONFIRMED, * REVOKING BROKEN, * PROCLAIMED)";
+
 // Histories that miss a case would agree about it for ever.
 TEST(Histories, ReachEveryAnswer) {
   std::set<std::string> kinds;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-    World world;
-    core::Machine machine;
-    core::Applied applied;
-    check::Names names;
-    const auto apply = [&](const core::Batch& batch) {
-      machine.Apply(batch, applied);
-      world.Observe(batch, applied);
-      for (const core::Outcome& outcome : applied.outcomes) {
-        kinds.insert(KindOf(check::Text(outcome, names)));
-      }
-      for (const core::Resolution& resolution : applied.resolutions) {
-        kinds.insert("<- " + KindOf(check::Text(resolution.outcome, names)));
-      }
-      for (const core::Event& event : applied.events) {
-        kinds.insert("* " + KindOf(check::Text(event)));
-      }
-    };
-    apply(world.FirstBatch());
-    for (const Step& step : AnySteps()(rc::Random(seed), 100).value()) {
-      if (world.Add(step)) {
-        apply(world.Seal());
-      }
-    }
+    CollectKinds(seed, kinds);
   }
-  EXPECT_THAT(kinds, testing::IsSupersetOf({
-                         "GRANTED",
-                         "QUEUED",
-                         "HELD",
-                         "DELAYED",
-                         "QUEUE_FULL",
-                         "TENANT_LIMIT",
-                         "CANCELLED",
-                         "ALREADY_HELD",
-                         "ALREADY_WAITING",
-                         "REQUEST_ID_REUSED",
-                         "ENDED",
-                         "ENDED RELEASED",
-                         "ENDED EXPIRED",
-                         "ENDED UNCONFIRMED",
-                         "ENDED CANCELLED",
-                         "ENDED BROKEN",
-                         "ENDED SESSION_EXPIRED",
-                         "SESSION_ENDED",
-                         "FENCING_REQUIRED",
-                         "GRANTS_BLOCKED",
-                         "WAIT_TIMEOUT",
-                         "RENEWED",
-                         "NOT_RENEWED NEVER_HELD",
-                         "NOT_RENEWED RELEASED",
-                         "NOT_RENEWED EXPIRED",
-                         "NOT_RENEWED REVOKING",
-                         "NOT_RENEWED HOLD_LIMIT",
-                         "NOT_RENEWED SESSION_EXPIRED",
-                         "NOT_RENEWED SESSION_CLOSED",
-                         "NOT_RENEWED UNCONFIRMED",
-                         "RELEASED",
-                         "NOT_RELEASED EXPIRED",
-                         "NOT_RELEASED NEVER_HELD",
-                         "CANCELLED_BEFORE_ARRIVAL",
-                         "WAITER_REMOVED",
-                         "PROVISIONAL_RELEASED",
-                         "STILL_GRANTED",
-                         "ALREADY_OVER",
-                         "NOT_YOURS",
-                         "REVOKING_STARTED",
-                         "ENDED_NOW",
-                         "WOULD_BREAK",
-                         "NOT_TAKEN",
-                         "UNSAFE_REFUSED",
-                         "PROCLAIMED",
-                         "NOT_PROCLAIMED RELEASED",
-                         "OPENED",
-                         "SESSION_LIMIT",
-                         "KEPT",
-                         "NOT_KEPT SESSION_EXPIRED",
-                         "NOT_KEPT SESSION_CLOSED",
-                         "CLOSED",
-                         "NOT_CLOSED SESSION_EXPIRED",
-                     }));
-  EXPECT_THAT(kinds, testing::IsSupersetOf({
-                         "<- GRANTED",
-                         "<- WAIT_TIMEOUT WAIT_TIMED_OUT",
-                         "<- SESSION_ENDED SESSION_EXPIRED",
-                         "<- SESSION_ENDED SESSION_CLOSED",
-                         "<- CANCELLED CANCELLED",
-                         "<- CANCELLED DETACHED_TOO_LONG",
-                         "<- TENANT_LIMIT",
-                         "<- GRANTS_BLOCKED",
-                         "* GRANTED ACQUIRED",
-                         "* GRANTED HANDED_OVER",
-                         "* ENDED RELEASED",
-                         "* ENDED EXPIRED",
-                         "* ENDED UNCONFIRMED",
-                         "* ENDED BROKEN",
-                         "* ENDED CANCELLED",
-                         "* ENDED SESSION_CLOSED",
-                         "* ENDED SESSION_EXPIRED",
-                         "* CONFIRMED",
-                         "* REVOKING BROKEN",
-                         "* PROCLAIMED",
-                     }));
+  std::istringstream expected(kExpectedKinds);
+  for (std::string kind; std::getline(expected >> std::ws, kind, ',');) {
+    EXPECT_EQ(kinds.count(kind), 1U) << kind;
+  }
 }
 
 #ifdef HOLDFAST_PLANTED_BUGS
