@@ -7,7 +7,8 @@
 #     A GoogleTest binary; each of its cases becomes a ctest test. The target tests_<label> builds
 #     every binary that has the label. Nothing is built without HOLDFAST_TESTS.
 #   holdfast_program(<name> SOURCES ... [DEPS ...] [LIBS ...])
-#     A program, put at the top of the build folder.
+#     A program, put at the top of the build folder. Its allocator is jemalloc, except under a
+#     sanitizer, which brings its own.
 #   holdfast_fuzzer(<name> SOURCES ... [DEPS ...] [LIBS ...])
 #     A libFuzzer program, built only with HOLDFAST_FUZZ, below `fuzz/` of the build folder.
 #
@@ -97,6 +98,9 @@ function(holdfast_program name)
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
   _holdfast_configure(${name} PRIVATE DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  if(NOT HOLDFAST_SANITIZE AND NOT HOLDFAST_FUZZ)
+    target_link_libraries(${name} PRIVATE PkgConfig::jemalloc)
+  endif()
 endfunction()
 
 if(HOLDFAST_FUZZ)

@@ -33,7 +33,8 @@ Slot Locks::FindOrAdd(NamespaceId id, const std::string& name) {
 
 void Locks::ForgetIfIdle(Slot slot) {
   const Resource& resource = resources_[slot];
-  if (resource.held || resource.delayed || resource.queue != nullptr || resource.transitions > 0) {
+  // Most have a history: then the rest of the resource is not even fetched from memory.
+  if (resource.transitions > 0 || resource.held || resource.delayed || resource.queue != nullptr) {
     return;
   }
   const NamespaceId id = resource.name_space;
@@ -280,26 +281,24 @@ void Locks::Freeze(Context& context, Slot slot) {
 }
 
 void Locks::Note(Context& context, Slot slot, Cause cause, const std::string& reason) {
+  if (history_.full()) {
+    const Slot oldest = history_.DropOldest();
+    --resources_[oldest].transitions;
+    ForgetIfIdle(oldest);
+  }
   Resource& resource = resources_[slot];
-  Transition transition;
+  Transition& transition = history_.Add();
   transition.index = context.index;
   transition.at = context.wall;
   transition.cause = cause;
   transition.token = resource.lease.token;
   transition.lease_id = resource.lease.id;
   transition.owner = resource.lease.owner;
-  if (!reason.empty()) {
-    transition.reason = std::make_unique<std::string>(reason);
-  }
+  transition.reason = reason.empty() ? nullptr : std::make_unique<std::string>(reason);
   transition.resource = slot;
   transition.previous = resource.last_transition;
-  resource.last_transition = history_.Add(std::move(transition));
+  resource.last_transition = history_.last();
   ++resource.transitions;
-  if (history_.size() > kTransitionsMax) {
-    const Slot oldest = history_.DropOldest();
-    --resources_[oldest].transitions;
-    ForgetIfIdle(oldest);
-  }
 }
 
 void Locks::Emit(Context& context, const Resource& resource, EventKind kind, Cause cause,

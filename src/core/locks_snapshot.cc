@@ -190,7 +190,11 @@ void Locks::LoadHistory(ArchiveReader& reader, const std::vector<Slot>& slots) {
   reader(first, count);
   history_.Restore(first);
   for (std::uint64_t i = 0; i < count && reader.ok(); ++i) {
-    Transition transition;
+    if (history_.full()) {
+      reader.Fail();
+      return;
+    }
+    Transition& transition = history_.Add();
     std::string reason;
     std::uint64_t ordinal = 0;
     reader(transition.index, transition.at, transition.cause, transition.token, transition.lease_id,
@@ -203,7 +207,6 @@ void Locks::LoadHistory(ArchiveReader& reader, const std::vector<Slot>& slots) {
     if (!reason.empty()) {
       transition.reason = std::make_unique<std::string>(reason);
     }
-    history_.Add(std::move(transition));
   }
 }
 

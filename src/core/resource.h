@@ -62,7 +62,7 @@ struct WaitQueue {
       attached;  // who can be granted, first in log order first
 };
 
-struct Resource {
+struct alignas(64) Resource {  // of a cache line, since each look-up fetches it from memory
   std::string name;
   std::uint64_t hash = 0;  // of namespace and name, for the index
   NamespaceId name_space = 0;
