@@ -75,10 +75,18 @@ Id128 Hash128(std::string_view bytes) {
 }
 
 Id128 RandomId() {
+  // One system call for many ids. 256 bytes are never interrupted or short (getrandom(2)).
+  thread_local std::array<std::uint8_t, 256> pool;
+  thread_local std::size_t used = pool.size();
+  if (used == pool.size()) {
+    HF_CHECK(getrandom(pool.data(), pool.size(), 0) == static_cast<ssize_t>(pool.size()),
+             "getrandom failed");
+    used = 0;
+  }
   Id128 id{};
-  // 16 bytes are below the size at which getrandom may be interrupted or short (getrandom(2)).
-  HF_CHECK(getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()),
-           "getrandom failed");
+  std::memcpy(id.data(), pool.data() + used, id.size());
+  std::memset(pool.data() + used, 0, id.size());
+  used += id.size();
   return id;
 }
 

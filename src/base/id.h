@@ -31,7 +31,8 @@ std::string Fingerprint(const Id128& id);
 // SHA-256 cut to 128 bits: the chain hash of batches and the digest of snapshots.
 Id128 Hash128(std::string_view bytes);
 
-// 128 bits from the operating system's CSPRNG. Thread-safe.
+// 128 bits from the operating system's CSPRNG. Thread-safe. Not in a forked child before its exec:
+// it would draw the same as its parent.
 Id128 RandomId();
 
 }  // namespace holdfast

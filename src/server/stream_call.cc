@@ -107,6 +107,7 @@ class StreamCall final : public Call {
           "operations", "at most 1024 operations",
           "a frame has " + std::to_string(in_->frame->operations_size()) + " operations"));
     } else {
+      read_after_write_ = in_->frame->operations_size() == 1;
       for (v1::Operation& operation : *in_->frame->mutable_operations()) {
         Take(operation);
       }
@@ -221,7 +222,8 @@ class StreamCall final : public Call {
       WriteFrame();
     }
     const bool may_read = !input_over_ && !end_.has_value() && caller_ != nullptr;
-    if (may_read && !reading_ && prompt_ + unsent_ < kStreamPromptMax) {
+    const bool later = read_after_write_ && prompt_ + unsent_ > 0;
+    if (may_read && !reading_ && !later && prompt_ + unsent_ < kStreamPromptMax) {
       reading_ = true;
       in_ = std::make_shared<InFrame>();
       stream_.Read(in_->frame, Expect(read_step_));
@@ -266,6 +268,10 @@ class StreamCall final : public Call {
   std::optional<Error> end_;
   bool reading_ = false;
   bool writing_ = false;
+  // A client that sends single operations waits for each answer. To read on only then saves a
+  // packet for each operation: gRPC sends the window update, which a new read causes, with the
+  // answer.
+  bool read_after_write_ = false;
   bool input_over_ = false;  // the client has closed its side
   bool finishing_ = false;
   bool broken_ = false;  // nobody reads any more
