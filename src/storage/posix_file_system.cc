@@ -78,10 +78,35 @@ Descriptor OpenDescriptor(const std::string& path, int flags) {
   return Descriptor(Retrying([&] { return open(path.c_str(), flags | O_CLOEXEC, kOwnerOnly); }));
 }
 
+// Frees the blocks of a removed file step by step. In one step the file system may hold up every
+// fdatasync beside it for as long as that takes: 40 ms for 150 MB on ext4.
+void FreeInSteps(int number) {
+  constexpr off_t kStepBytes = off_t{2} << 20U;
+  struct stat info {};
+  if (fstat(number, &info) != 0 || info.st_nlink > 0 || info.st_size <= kStepBytes) {
+    return;
+  }
+  // Whoever else has it open still holds its shared lock, and frees the file later.
+  if (flock(number, LOCK_EX | LOCK_NB) != 0) {
+    return;
+  }
+  const Descriptor writable = OpenDescriptor(fmt::format("/proc/self/fd/{}", number), O_WRONLY);
+  for (off_t left = info.st_size - kStepBytes; writable.ok() && left > 0; left -= kStepBytes) {
+    if (ftruncate(writable.number(), left) != 0) {
+      return;
+    }
+  }
+}
+
 class PosixFile final : public File {
  public:
   PosixFile(Descriptor descriptor, std::string path)
-      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {
+    [[maybe_unused]] const int locked = flock(descriptor_.number(), LOCK_SH);  // for FreeInSteps
+  }
+  ~PosixFile() override { FreeInSteps(descriptor_.number()); }
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
 
   Status WriteAt(std::uint64_t offset, std::string_view bytes) override {
     while (!bytes.empty()) {
@@ -271,6 +296,8 @@ Status PosixFileSystem::Rename(const std::string& from, const std::string& to) {
 }
 
 Status PosixFileSystem::Remove(const std::string& path) {
+  // Keeps the file's blocks until it is closed, below.
+  const PosixFile removed(OpenDescriptor(path, O_RDONLY), path);
   if (unlink(path.c_str()) != 0) {
     return ErrnoError(errno, "removing", path);
   }

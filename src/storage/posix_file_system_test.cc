@@ -83,6 +83,16 @@ TEST_F(PosixFileSystemTest, RenamesReplacesRemovesAndLists) {
   EXPECT_EQ(files_.Remove(root_ + "/old").error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(PosixFileSystemTest, ARemovedFileStaysWholeForThoseWhoHaveItOpen) {
+  const std::string bytes(std::size_t{9} << 20U, 'x');
+  ASSERT_TRUE(files_.Create(root_ + "/f").value()->WriteAt(0, bytes).ok());
+  auto one = files_.Open(root_ + "/f", false).value();
+  auto other = files_.Open(root_ + "/f", true).value();
+  ASSERT_TRUE(files_.Remove(root_ + "/f").ok());
+  one.reset();
+  EXPECT_EQ(other->ReadAt(0, bytes.size()).value(), bytes);
+}
+
 TEST_F(PosixFileSystemTest, TheIdentityFollowsARenameAndNotACopy) {
   ASSERT_TRUE(files_.Create(root_ + "/f").ok());
   const FileIdentity before = files_.Identity(root_ + "/f").value();
