@@ -22,10 +22,6 @@ std::string Field(const char* name, Duration value) {
   return std::string(" ") + name + "=" + Text(value);
 }
 
-const char* GuaranteeName(Guarantee guarantee) {
-  return guarantee == Guarantee::kFenced ? "FENCED" : "ADVISORY";
-}
-
 std::string Holder(const HolderView& holder) {
   std::string text =
       " holder=" + holder.owner + Field("token", holder.token) + Field("left", holder.left);
@@ -54,65 +50,16 @@ std::string TextOf(const NotRenewed& o) {
 }
 
 std::string TextOf(const Cancelled& o) {
-  switch (o.result) {
-    case CancelResult::kBeforeArrival:
-      return "CANCELLED_BEFORE_ARRIVAL";
-    case CancelResult::kWaiterRemoved:
-      return "WAITER_REMOVED";
-    case CancelResult::kProvisionalReleased:
-      return "PROVISIONAL_RELEASED";
-    case CancelResult::kStillGranted:
-      return "STILL_GRANTED";
-    case CancelResult::kAlreadyOver:
-      return "ALREADY_OVER";
-    case CancelResult::kNotYours:
-      return "NOT_YOURS";
-    case CancelResult::kMemoryFull:
-      return "MEMORY_FULL";
-  }
-  return {};
+  return CancelResultName(o.result);
 }
 
 std::string TextOf(const Broken& o) {
-  const char* name = "";
-  switch (o.result) {
-    case BreakResult::kRevoking:
-      name = "REVOKING_STARTED";
-      break;
-    case BreakResult::kEndedNow:
-      name = "ENDED_NOW";
-      break;
-    case BreakResult::kWouldBreak:
-      name = "WOULD_BREAK";
-      break;
-    case BreakResult::kNotTaken:
-      name = "NOT_TAKEN";
-      break;
-    case BreakResult::kUnsafeRefused:
-      name = "UNSAFE_REFUSED";
-      break;
-  }
-  return name + (o.holder == nullptr ? std::string() : Holder(*o.holder)) +
+  return BreakResultName(o.result) + (o.holder == nullptr ? std::string() : Holder(*o.holder)) +
          Field("next", o.next_owner);
 }
 
 std::string TextOf(const SessionRefused& o) {
-  const char* name = "";
-  switch (o.reason) {
-    case SessionRefusal::kLimit:
-      name = "SESSION_LIMIT";
-      break;
-    case SessionRefusal::kRequestIdReused:
-      name = "REQUEST_ID_REUSED";
-      break;
-    case SessionRefusal::kEnded:
-      name = "ENDED";
-      break;
-    case SessionRefusal::kGrantsBlocked:
-      name = "GRANTS_BLOCKED";
-      break;
-  }
-  return name + Field("limit", o.limit);
+  return SessionRefusalName(o.reason) + Field("limit", o.limit);
 }
 
 // Only what differs from the built-in policy.
@@ -272,11 +219,7 @@ std::string Text(const View& view) {
         }
         return lines;
       },
-      [](const TokenView& v) {
-        return std::string(v.verdict == TokenVerdict::kCurrent ? "CURRENT"
-                           : v.verdict == TokenVerdict::kOld   ? "OLD"
-                                                               : "NEVER_ISSUED");
-      },
+      [](const TokenView& v) { return std::string(TokenVerdictName(v.verdict)); },
       [](const LeaderView& v) {
         return v.vacant ? std::string("VACANT")
                         : "LEADER" + Field("owner", v.owner) + Field("token", v.token) +

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cli/verbs.h"
+#include "gateway/resp_front.h"
 #include "server/config.h"
 #include "server/server.h"
 
@@ -13,6 +14,7 @@ struct ServerOptions {
   std::string config;
   std::string data_dir;
   std::string listen;
+  std::string resp;
   std::string audit_log;
   std::string log_level;
   bool insecure = false;
@@ -30,6 +32,7 @@ std::vector<std::string> OverridesOf(const ServerOptions& options) {
   };
   add("data_dir", options.data_dir);
   add("listen", options.listen);
+  add("resp_listen", options.resp);
   add("audit_log", options.audit_log);
   add("log_level", options.log_level);
   add("insecure", options.insecure ? "true" : "");
@@ -50,7 +53,13 @@ int Serve(const Invocation& invocation, const ServerOptions& options) {
     PrintRaw(server::PrintConfig(*config));
     return kDone;
   }
-  const Status status = server::RunServer(*config);
+  std::vector<server::FrontFactory> more;
+  if (!config->resp_listen.empty()) {
+    more.emplace_back([](const server::FrontContext& context) {
+      return gateway::StartRespFront(context, context.config.resp_listen);
+    });
+  }
+  const Status status = server::RunServer(*config, more);
   return status.ok() ? static_cast<int>(kDone) : refuse(status.error());
 }
 
@@ -65,6 +74,8 @@ void AddServerVerb(CommandLine& line) {
              "standard error.")
       .Text("--data-dir", options->data_dir, "Where the journal and its snapshots are")
       .Text("--listen", options->listen, "HOST:PORT of the gRPC listener (127.0.0.1:7420)")
+      .Text("--resp", options->resp,
+            "HOST:PORT of the RESP (Redis protocol) listener, the fast path (none)")
       .Text("--config", options->config, "TOML file with options; flags override it")
       .Text("--audit-log", options->audit_log, "One JSON line per change of ownership goes here")
       .Text("--log-level", options->log_level, "debug, info, warning or error (info)")

@@ -1,6 +1,7 @@
 // Stable names of enumerators, as audit, the CLI and the docs print them.
 #include "core/event.h"
 #include "core/outcome.h"
+#include "core/view.h"
 
 namespace holdfast::core {
 
@@ -102,6 +103,84 @@ const char* EventKindName(EventKind kind) {
       return "SESSION_ENDED";
   }
   return "GRANTED";
+}
+
+const char* CancelResultName(CancelResult result) {
+  switch (result) {
+    case CancelResult::kBeforeArrival:
+      return "CANCELLED_BEFORE_ARRIVAL";
+    case CancelResult::kWaiterRemoved:
+      return "WAITER_REMOVED";
+    case CancelResult::kProvisionalReleased:
+      return "PROVISIONAL_RELEASED";
+    case CancelResult::kStillGranted:
+      return "STILL_GRANTED";
+    case CancelResult::kAlreadyOver:
+      return "ALREADY_OVER";
+    case CancelResult::kNotYours:
+      return "NOT_YOURS";
+    case CancelResult::kMemoryFull:
+      break;
+  }
+  return "MEMORY_FULL";
+}
+
+const char* BreakResultName(BreakResult result) {
+  switch (result) {
+    case BreakResult::kRevoking:
+      return "REVOKING_STARTED";
+    case BreakResult::kEndedNow:
+      return "ENDED_NOW";
+    case BreakResult::kWouldBreak:
+      return "WOULD_BREAK";
+    case BreakResult::kNotTaken:
+      return "NOT_TAKEN";
+    case BreakResult::kUnsafeRefused:
+      break;
+  }
+  return "UNSAFE_REFUSED";
+}
+
+const char* SessionRefusalName(SessionRefusal reason) {
+  switch (reason) {
+    case SessionRefusal::kLimit:
+      return "SESSION_LIMIT";
+    case SessionRefusal::kRequestIdReused:
+      return "REQUEST_ID_REUSED";
+    case SessionRefusal::kEnded:
+      return "ENDED";
+    case SessionRefusal::kGrantsBlocked:
+      break;
+  }
+  return "GRANTS_BLOCKED";
+}
+
+const char* GuaranteeName(Guarantee guarantee) {
+  return guarantee == Guarantee::kFenced ? "FENCED" : "ADVISORY";
+}
+
+const char* ResourceStateName(ResourceState state) {
+  switch (state) {
+    case ResourceState::kFree:
+      return "FREE";
+    case ResourceState::kTaken:
+      return "TAKEN";
+    case ResourceState::kDelayed:
+      break;
+  }
+  return "IN_DELAY";
+}
+
+const char* TokenVerdictName(TokenVerdict verdict) {
+  switch (verdict) {
+    case TokenVerdict::kCurrent:
+      return "CURRENT";
+    case TokenVerdict::kOld:
+      return "OLD";
+    case TokenVerdict::kNeverIssued:
+      break;
+  }
+  return "NEVER_ISSUED";
 }
 
 }  // namespace holdfast::core

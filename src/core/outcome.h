@@ -130,6 +130,8 @@ enum class CancelResult : std::uint8_t {
   kMemoryFull = 7,
 };
 
+const char* CancelResultName(CancelResult result);  // "WAITER_REMOVED"
+
 struct Cancelled {
   CancelResult result = CancelResult::kAlreadyOver;
 };
@@ -141,6 +143,8 @@ enum class BreakResult : std::uint8_t {
   kNotTaken = 4,
   kUnsafeRefused = 5,
 };
+
+const char* BreakResultName(BreakResult result);  // "ENDED_NOW"
 
 struct Broken {
   BreakResult result = BreakResult::kNotTaken;
@@ -165,6 +169,8 @@ enum class SessionRefusal : std::uint8_t {
   kEnded = 3,
   kGrantsBlocked = 4
 };
+
+const char* SessionRefusalName(SessionRefusal reason);  // "SESSION_LIMIT"
 
 struct SessionRefused {
   SessionRefusal reason = SessionRefusal::kLimit;

@@ -15,6 +15,8 @@ constexpr bool EnumInRange(Guarantee value) {
   return value == Guarantee::kAdvisory || value == Guarantee::kFenced;
 }
 
+const char* GuaranteeName(Guarantee guarantee);  // "FENCED"
+
 struct Policy {
   Guarantee protection = Guarantee::kAdvisory;
   bool strict = false;  // advisory use is refused

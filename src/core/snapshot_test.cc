@@ -17,6 +17,13 @@ Id128 IdOf(std::uint8_t number) {
   return id;
 }
 
+// What an acquire may have beside its name.
+struct How {
+  Duration wait{};
+  Id128 session{};
+  Duration ttl{};
+};
+
 // A state with something in every table: holds and waiters with and without sessions, attached and
 // detached, provisional, revoked and delayed; request ids of every kind with clients; a deleted
 // namespace; epochs; sessions that are over.
@@ -33,24 +40,24 @@ class Example {
     Run("default", {}, OpenSession{"s1", "S", Seconds(60), {"c", 1, 0}, IdOf(2)});
     Run("default", {}, OpenSession{"s2", "T", Seconds(2), {}, IdOf(3)});
     AcquireIn("default", "held", "r1", 4);
-    AcquireIn("default", "held", "r2", 5, Seconds(60));
-    AcquireIn("default", "held", "r3", 6, Seconds(60), IdOf(2));
-    AcquireIn("default", "on-session", "r4", 7, {}, IdOf(2));
-    AcquireIn("default", "refused", "r5", 8, {}, IdOf(3));
+    AcquireIn("default", "held", "r2", 5, {Seconds(60)});
+    AcquireIn("default", "held", "r3", 6, {Seconds(60), IdOf(2)});
+    AcquireIn("default", "on-session", "r4", 7, {{}, IdOf(2)});
+    AcquireIn("default", "refused", "r5", 8, {{}, IdOf(3)});
     AcquireIn("default", "refused", "r6", 9);
-    AcquireIn("default", "revoked", "r7", 10, {}, IdOf(2));
+    AcquireIn("default", "revoked", "r7", 10, {{}, IdOf(2)});
     Run("default", {}, Break{"revoked", "because", false, false, false});
     AcquireIn("default", "handed-over", "r8", 11);
-    AcquireIn("default", "handed-over", "r9", 12, Seconds(60));
-    AcquireIn("default", "delayed", "r10", 13, {}, {}, Seconds(2));
-    AcquireIn("default", "delayed", "r11", 14, Seconds(60));
+    AcquireIn("default", "handed-over", "r9", 12, {Seconds(60)});
+    AcquireIn("default", "delayed", "r10", 13, {{}, {}, Seconds(2)});
+    AcquireIn("default", "delayed", "r11", 14, {Seconds(60)});
     Run("default", {}, Cancel{"held", "r12", "A", {"c", 5, 2}});
     for (int i = 0; i < 12; ++i) {
       Run({}, Millis(200), {});
     }
     Run("default", {}, Release{"handed-over", IdOf(11)});
     Run({}, {}, EpochStart{2, Seconds(5)});
-    AcquireIn("default", "held", "r2", 15, Seconds(60));
+    AcquireIn("default", "held", "r2", 15, {Seconds(60)});
   }
 
   std::string Bytes() const {
@@ -85,15 +92,14 @@ class Example {
   }
 
   void AcquireIn(const std::string& name_space, const std::string& resource, const std::string& id,
-                 std::uint8_t lease, Duration wait = {}, const Id128& session = {},
-                 Duration ttl = {}) {
+                 std::uint8_t lease, const How& how = {}) {
     Acquire acquire;
     acquire.resource = resource;
     acquire.request_id = id;
     acquire.owner = "A";
-    acquire.wait = wait;
-    acquire.session = session;
-    acquire.ttl = ttl;
+    acquire.wait = how.wait;
+    acquire.session = how.session;
+    acquire.ttl = how.ttl;
     acquire.metadata = {{"k", "v"}};
     acquire.client = {"c", lease, 0};
     acquire.lease_id = IdOf(lease);

@@ -47,6 +47,8 @@ using Query = std::variant<Describe, List, CheckToken, Leader, DescribeSession, 
 
 enum class ResourceState : std::uint8_t { kFree = 1, kTaken = 2, kDelayed = 3 };
 
+const char* ResourceStateName(ResourceState state);  // "TAKEN"
+
 struct WaiterView {
   std::string owner;
   std::string principal;
@@ -83,6 +85,8 @@ struct ListView {
 };
 
 enum class TokenVerdict : std::uint8_t { kCurrent = 1, kOld = 2, kNeverIssued = 3 };
+
+const char* TokenVerdictName(TokenVerdict verdict);  // "CURRENT"
 
 struct TokenView {
   TokenVerdict verdict = TokenVerdict::kOld;

@@ -59,42 +59,6 @@ const char* KindName(AuditRecord::Kind kind) {
   return "denied";
 }
 
-const char* CancelName(core::CancelResult result) {
-  switch (result) {
-    case core::CancelResult::kBeforeArrival:
-      return "CANCELLED_BEFORE_ARRIVAL";
-    case core::CancelResult::kWaiterRemoved:
-      return "WAITER_REMOVED";
-    case core::CancelResult::kProvisionalReleased:
-      return "PROVISIONAL_RELEASED";
-    case core::CancelResult::kStillGranted:
-      return "STILL_GRANTED";
-    case core::CancelResult::kAlreadyOver:
-      return "ALREADY_OVER";
-    case core::CancelResult::kNotYours:
-      return "NOT_YOURS";
-    case core::CancelResult::kMemoryFull:
-      break;
-  }
-  return "MEMORY_FULL";
-}
-
-const char* BreakName(core::BreakResult result) {
-  switch (result) {
-    case core::BreakResult::kRevoking:
-      return "REVOKING_STARTED";
-    case core::BreakResult::kEndedNow:
-      return "ENDED_NOW";
-    case core::BreakResult::kWouldBreak:
-      return "WOULD_BREAK";
-    case core::BreakResult::kNotTaken:
-      return "NOT_TAKEN";
-    case core::BreakResult::kUnsafeRefused:
-      break;
-  }
-  return "UNSAFE_REFUSED";
-}
-
 const char* NamespaceName(core::NamespaceResult result) {
   switch (result) {
     case core::NamespaceResult::kOk:
@@ -109,20 +73,6 @@ const char* NamespaceName(core::NamespaceResult result) {
       break;
   }
   return "NAMESPACE_LIMIT";
-}
-
-const char* SessionRefusalName(core::SessionRefusal reason) {
-  switch (reason) {
-    case core::SessionRefusal::kLimit:
-      return "SESSION_LIMIT";
-    case core::SessionRefusal::kRequestIdReused:
-      return "REQUEST_ID_REUSED";
-    case core::SessionRefusal::kEnded:
-      return "ENDED";
-    case core::SessionRefusal::kGrantsBlocked:
-      break;
-  }
-  return "GRANTS_BLOCKED";
 }
 
 const char* NamespaceVerbName(core::NamespaceVerb verb) {
@@ -244,10 +194,10 @@ bool DescribeOutcome(const core::Outcome& outcome, AuditRecord& record) {
             return with_cause(o.released ? "RELEASED" : "NOT_RELEASED", o.cause);
           },
           [&](const core::Cancelled& o) {
-            return with_cause(CancelName(o.result), core::Cause::kNone);
+            return with_cause(core::CancelResultName(o.result), core::Cause::kNone);
           },
           [&](const core::Broken& o) {
-            return with_cause(BreakName(o.result), core::Cause::kNone);
+            return with_cause(core::BreakResultName(o.result), core::Cause::kNone);
           },
           [&](const core::Proclaimed& o) {
             return with_cause(o.proclaimed ? "PROCLAIMED" : "NOT_PROCLAIMED", o.cause);
@@ -257,7 +207,7 @@ bool DescribeOutcome(const core::Outcome& outcome, AuditRecord& record) {
             return with_cause("OPENED", core::Cause::kNone);
           },
           [&](const core::SessionRefused& o) {
-            return with_cause(SessionRefusalName(o.reason), core::Cause::kNone);
+            return with_cause(core::SessionRefusalName(o.reason), core::Cause::kNone);
           },
           [&](const core::SessionKept& o) {
             with_cause(o.alive ? "ALIVE" : "NOT_ALIVE", o.cause);

@@ -35,6 +35,8 @@ class Call {
   virtual void OnTurnEnd() {}
   // After Loop::AddWaiting: the server stops. What may take long must end now.
   virtual void OnStop() {}
+  // After Loop::AddWaiting: the loop is closed, and nothing that it owes can be sent any more.
+  virtual void OnClose() {}
   // After Loop::AddWakeable: its watch has something.
   virtual void OnWake() {}
 

@@ -38,13 +38,16 @@ constexpr std::uint64_t kGiB = kKiB * kKiB * kKiB;
 
 // In the order in which they are printed: options of a table (with a dot) come after all plain
 // ones.
-const std::array<Option, 20>& Options() {
-  static const std::array<Option, 20> options{{
+const std::array<Option, 21>& Options() {
+  static const std::array<Option, 21> options{{
       {"data_dir",
        "Folder of the journal and its snapshots; made with mode 0700 if it is not there. Required.",
        Kind::kText, &Config::data_dir},
       {"listen", "HOST:PORT of the gRPC listener; port 0 takes a free one.", Kind::kText,
        &Config::listen},
+      {"resp_listen",
+       "HOST:PORT of the RESP (Redis protocol) listener, which has no TLS; empty: none.",
+       Kind::kText, &Config::resp_listen},
       {"insecure",
        "Allows a listener that other machines reach to be without TLS and without identities.",
        Kind::kFlag, &Config::insecure},
@@ -390,13 +393,56 @@ Result<Config> LoadConfig(const std::string& path, const std::vector<std::string
   return config;
 }
 
-Status CheckConfig(const Config& config) {
-  const std::size_t colon = config.listen.rfind(':');
+namespace {
+
+Status CheckListen(const char* option, const std::string& listen) {
+  const std::size_t colon = listen.rfind(':');
   const auto port =
-      colon == std::string::npos ? std::nullopt : ParseCount(config.listen.substr(colon + 1));
+      colon == std::string::npos ? std::nullopt : ParseCount(listen.substr(colon + 1));
   if (colon == 0 || !port.has_value() || *port > std::numeric_limits<std::uint16_t>::max()) {
-    return InvalidArgument("listen", "HOST:PORT",
-                           "listen is \"" + config.listen + "\", must be HOST:PORT");
+    return InvalidArgument(option, "HOST:PORT",
+                           std::string(option) + " is \"" + listen + "\", must be HOST:PORT");
+  }
+  return {};
+}
+
+// Listeners that other machines reach have TLS and callers with names, unless `insecure`.
+Status CheckExposure(const Config& config) {
+  if (config.insecure) {
+    return {};
+  }
+  if (!config.resp_listen.empty() && !IsLoopback(config.resp_listen)) {
+    return InvalidArgument("resp_listen", "a loopback address, or insecure",
+                           "other machines reach " + config.resp_listen +
+                               ", and RESP has no TLS here: say insecure = true");
+  }
+  if (IsLoopback(config.listen)) {
+    return {};
+  }
+  if (config.tls_cert.empty()) {
+    return InvalidArgument(
+        "listen", "a loopback address, or tls.cert and tls.key, or insecure",
+        "other machines reach " + config.listen + ": set up TLS, or say insecure = true");
+  }
+  if (config.identities.empty() && config.tls_client_ca.empty()) {
+    return InvalidArgument(
+        "listen", "a loopback address, or identities, or tls.client_ca, or insecure",
+        "other machines reach " + config.listen +
+            ": set up identities or client certificates, or say insecure = true");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckConfig(const Config& config) {
+  if (Status listen = CheckListen("listen", config.listen); !listen.ok()) {
+    return listen;
+  }
+  if (!config.resp_listen.empty()) {
+    if (Status listen = CheckListen("resp_listen", config.resp_listen); !listen.ok()) {
+      return listen;
+    }
   }
   constexpr std::array<std::string_view, 4> kLevels{"debug", "info", "warning", "error"};
   if (std::find(kLevels.begin(), kLevels.end(), config.log_level) == kLevels.end()) {
@@ -413,21 +459,12 @@ Status CheckConfig(const Config& config) {
     return InvalidArgument("tls.client_ca", "only with tls.cert and tls.key",
                            "tls.client_ca needs tls.cert");
   }
-  if (IsLoopback(config.listen) || config.insecure) {
-    return {};
-  }
-  if (config.tls_cert.empty()) {
-    return InvalidArgument(
-        "listen", "a loopback address, or tls.cert and tls.key, or insecure",
-        "other machines reach " + config.listen + ": set up TLS, or say insecure = true");
-  }
-  if (config.identities.empty() && config.tls_client_ca.empty()) {
-    return InvalidArgument(
-        "listen", "a loopback address, or identities, or tls.client_ca, or insecure",
-        "other machines reach " + config.listen +
-            ": set up identities or client certificates, or say insecure = true");
-  }
-  return {};
+  return CheckExposure(config);
+}
+
+bool OnlyLoopback(const Config& config) {
+  return IsLoopback(config.listen) &&
+         (config.resp_listen.empty() || IsLoopback(config.resp_listen));
 }
 
 std::string PrintConfig(const Config& config) {

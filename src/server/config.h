@@ -18,6 +18,7 @@ namespace holdfast::server {
 struct Config {
   std::string data_dir;
   std::string listen = "127.0.0.1:7420";
+  std::string resp_listen;  // empty: no RESP front
   bool insecure = false;
   std::string log_level = "info";
   std::string audit_log;
@@ -48,6 +49,9 @@ Result<Config> LoadConfig(const std::string& path, const std::vector<std::string
 // Rules between options: TLS files come together, a listener that others reach needs TLS and
 // callers with names.
 Status CheckConfig(const Config& config);
+
+// Whether no listener can be reached from another machine.
+bool OnlyLoopback(const Config& config);
 
 // A TOML file with every option, its value, meaning and range. Loading it gives the same
 // configuration.

@@ -127,6 +127,10 @@ void Loop::Close() {
     Deliver(std::move(lost));
   }
   Flush();
+  for (Call* call : std::vector<Call*>(waiting_.begin(), waiting_.end())) {
+    call->OnClose();
+    call->Settle();
+  }
   runner_.Abandon(front_, std::exchange(abandoned_, {}));
 }
 

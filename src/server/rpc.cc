@@ -13,7 +13,7 @@
 namespace holdfast::server {
 namespace {
 
-std::string_view ViewOf(grpc::string_ref text) {
+std::string_view ViewOf(const grpc::string_ref& text) {
   return {text.data(), text.size()};
 }
 

@@ -48,11 +48,14 @@ sigset_t HandledSignals() {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::Start(const Config& config) {
+Result<std::unique_ptr<Server>> Server::Start(const Config& config,
+                                              const std::vector<FrontFactory>& more) {
   std::unique_ptr<Server> server(new Server(config));
-  const Status status = server->Open();
-  if (!status.ok()) {
-    return status.error();
+  if (const Status opened = server->Open(); !opened.ok()) {
+    return opened.error();
+  }
+  if (const Status opened = server->OpenMore(more); !opened.ok()) {
+    return opened.error();
   }
   return server;
 }
@@ -71,7 +74,7 @@ Status Server::Open() {
   log::SetLevel(LogLevelOf(config_));
   auto authenticator = Authenticator::Create({.identities = config_.identities,
                                               .client_certificates = !config_.tls_client_ca.empty(),
-                                              .loopback = IsLoopback(config_.listen)});
+                                              .loopback = OnlyLoopback(config_)});
   if (!authenticator.ok()) {
     return authenticator.error();
   }
@@ -118,11 +121,26 @@ Status Server::OpenFront() {
   return {};
 }
 
+Status Server::OpenMore(const std::vector<FrontFactory>& more) {
+  for (const FrontFactory& factory : more) {
+    auto front = factory({*runner_, clock_, *authenticator_, audit_.get(), config_});
+    if (!front.ok()) {
+      return front.error();
+    }
+    log::Info("listening front={} listen={}", (*front)->name(), (*front)->address());
+    more_fronts_.push_back(std::move(*front));
+  }
+  return {};
+}
+
 void Server::Stop() {
   if (stopped_ || front_ == nullptr) {
     return;
   }
   stopped_ = true;
+  for (const auto& front : more_fronts_) {
+    front->Stop(config_.stop_timeout);
+  }
   front_->Stop(config_.stop_timeout);
   runner_->Stop();
 }
@@ -154,9 +172,9 @@ void RunUntilSignal(Server& server) {
   }
 }
 
-Status RunServer(const Config& config) {
+Status RunServer(const Config& config, const std::vector<FrontFactory>& more) {
   BlockSignals();
-  auto server = Server::Start(config);
+  auto server = Server::Start(config, more);
   if (!server.ok()) {
     return server.error();
   }

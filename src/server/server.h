@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/clock.h"
@@ -11,6 +12,7 @@
 #include "server/audit.h"
 #include "server/auth.h"
 #include "server/config.h"
+#include "server/front_handle.h"
 #include "server/grpc_front.h"
 #include "storage/file_system.h"
 
@@ -20,8 +22,9 @@ namespace holdfast::server {
 class Server {
  public:
   // Recovers the data directory and listens. Errors: kInvalidArgument of the configuration, those
-  // of Runner::Start, kUnavailable when it cannot listen.
-  static Result<std::unique_ptr<Server>> Start(const Config& config);
+  // of Runner::Start, kUnavailable when it cannot listen. `more`: fronts of other modules.
+  static Result<std::unique_ptr<Server>> Start(const Config& config,
+                                               const std::vector<FrontFactory>& more = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -41,6 +44,7 @@ class Server {
   explicit Server(const Config& config) : config_(config) {}
   Status Open();
   Status OpenFront();
+  Status OpenMore(const std::vector<FrontFactory>& more);
 
   const Config config_;
   engine::SystemClock clock_;
@@ -49,6 +53,7 @@ class Server {
   std::unique_ptr<AuditLog> audit_;  // null without one
   std::unique_ptr<engine::Runner> runner_;
   std::unique_ptr<GrpcFront> front_;
+  std::vector<std::unique_ptr<FrontHandle>> more_fronts_;
   std::string address_;
   bool stopped_ = false;
 };
@@ -62,6 +67,6 @@ void BlockSignals();
 void RunUntilSignal(Server& server);
 
 // BlockSignals, Start, a log line when ready, RunUntilSignal.
-Status RunServer(const Config& config);
+Status RunServer(const Config& config, const std::vector<FrontFactory>& more = {});
 
 }  // namespace holdfast::server
