@@ -25,18 +25,20 @@ struct PeerLoadOptions {
   std::string progress_label;
 };
 
-// SET NAME VALUE NX PX TTL, then EVALSHA of compare-and-delete, over epoll and hand-made RESP.
-// Every reply is checked: a lock that is not granted counts as refusal HELD, a lock that was gone
-// at its release as RELEASE_GONE, an error reply as error REPLY. kUnavailable if a connection
-// cannot be made or breaks.
-Result<LoadResult> RunRedisLoad(const PeerLoadOptions& options);
+// Over epoll and hand-made RESP, the same for both: Redis with SET NAME VALUE NX PX TTL and EVALSHA
+// of compare-and-delete, Holdfast with HOLDFAST.ACQUIRE and HOLDFAST.RELEASE. Every reply is
+// checked: a lock that is not granted counts as refusal HELD, a lock that was gone at its release
+// as RELEASE_GONE, an error reply as error REPLY. kUnavailable if a connection cannot be made or
+// breaks.
+enum class RespSystem { kRedis, kHoldfast };
+Result<LoadResult> RunRespLoad(const PeerLoadOptions& options, RespSystem system);
 
 // v3lock Lock and Unlock, with a lease for each lock name that is granted before the measurement
 // and reused. A failed call counts under the name of its gRPC status.
 Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options);
 
 // For start-up: each true if the server answers.
-bool RedisAnswers(int port);
+bool RespAnswers(int port);
 bool EtcdAnswers(int port);
 
 }  // namespace holdfast::bench

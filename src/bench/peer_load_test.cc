@@ -26,7 +26,7 @@ class RedisLoadTest : public testing::Test {
                             .command = {"redis-server", "--port", std::to_string(port_), "--bind",
                                         "127.0.0.1", "--dir", directory_->path(), "--save", ""},
                             .log_file = directory_->path() + "/log",
-                            .ready = [this] { return RedisAnswers(port_); }});
+                            .ready = [this] { return RespAnswers(port_); }});
     ASSERT_TRUE(server.ok()) << server.error().message;
     server_.emplace(std::move(*server));
     redis_.reset(redisConnect("127.0.0.1", port_));
@@ -67,7 +67,7 @@ class RedisLoadTest : public testing::Test {
 };
 
 TEST_F(RedisLoadTest, LocksAndUnlocksAndLeavesNothing) {
-  const Result<LoadResult> load = RunRedisLoad(Quick());
+  const Result<LoadResult> load = RunRespLoad(Quick(), RespSystem::kRedis);
   ASSERT_TRUE(load.ok()) << load.error().message;
   EXPECT_GT(load->pairs, 0U);
   EXPECT_EQ(Total(load->errors) + Total(load->refusals), 0U);
@@ -81,7 +81,7 @@ TEST_F(RedisLoadTest, PipelinesOnOneConnection) {
   PeerLoadOptions options = Quick();
   options.connections = 1;
   options.outstanding = 200;
-  const Result<LoadResult> load = RunRedisLoad(options);
+  const Result<LoadResult> load = RunRespLoad(options, RespSystem::kRedis);
   ASSERT_TRUE(load.ok()) << load.error().message;
   EXPECT_GT(load->pairs, 0U);
   EXPECT_EQ(Total(load->errors) + Total(load->refusals), 0U);
@@ -90,7 +90,7 @@ TEST_F(RedisLoadTest, PipelinesOnOneConnection) {
 
 TEST_F(RedisLoadTest, CountsALockThatIsNotFree) {
   Ask("SET bench/0 somebody");
-  const Result<LoadResult> load = RunRedisLoad(Quick());
+  const Result<LoadResult> load = RunRespLoad(Quick(), RespSystem::kRedis);
   ASSERT_TRUE(load.ok()) << load.error().message;
   EXPECT_GT(load->refusals.at("HELD"), 0U);
   EXPECT_GT(load->pairs, 0U) << "the other two connections go on";
@@ -99,7 +99,7 @@ TEST_F(RedisLoadTest, CountsALockThatIsNotFree) {
 
 TEST_F(RedisLoadTest, CountsErrorReplies) {
   Ask("CONFIG SET maxmemory 1");
-  const Result<LoadResult> load = RunRedisLoad(Quick());
+  const Result<LoadResult> load = RunRespLoad(Quick(), RespSystem::kRedis);
   ASSERT_TRUE(load.ok()) << load.error().message;
   EXPECT_GT(load->errors.at("REPLY"), 0U);
   EXPECT_EQ(load->pairs, 0U);
@@ -137,10 +137,10 @@ TEST(EtcdLoad, LocksAndUnlocks) {
 TEST(PeerLoad, SaysWhereItCannotConnect) {
   PeerLoadOptions options;
   options.port = 1;
-  const Result<LoadResult> load = RunRedisLoad(options);
+  const Result<LoadResult> load = RunRespLoad(options, RespSystem::kRedis);
   ASSERT_FALSE(load.ok());
   EXPECT_EQ(load.error().code, ErrorCode::kUnavailable);
-  EXPECT_FALSE(RedisAnswers(1));
+  EXPECT_FALSE(RespAnswers(1));
   EXPECT_FALSE(EtcdAnswers(1));
 }
 

@@ -62,7 +62,8 @@ bool HoldfastAnswers(int port) {
 struct Running {
   ScratchDirectory directory;
   int port = 0;
-  LocalServer server;  // last, so that it ends before its directory goes
+  int second_port = 0;  // of etcd's peers, or of Holdfast's RESP listener
+  LocalServer server;   // last, so that it ends before its directory goes
 };
 
 std::vector<std::string> RedisCommand(const std::string& binary, const std::string& data,
@@ -109,9 +110,10 @@ std::vector<std::string> EtcdCommand(const std::string& binary, const std::strin
 }
 
 std::vector<std::string> HoldfastCommand(const PeersBenchOptions& options, const std::string& data,
-                                         int port) {
-  std::vector<std::string> command = {options.holdfast, "server",    "--data-dir", data,
-                                      "--listen",       Listen(port)};
+                                         int port, int resp_port) {
+  std::vector<std::string> command = {
+      options.holdfast, "server",     "--data-dir", data,
+      "--listen",       Listen(port), "--resp",     Listen(resp_port)};
   command.insert(command.end(), options.holdfast_arguments.begin(),
                  options.holdfast_arguments.end());
   return command;
@@ -121,9 +123,9 @@ Result<std::unique_ptr<Running>> StartServer(const PeersBenchOptions& options,
                                              const std::string& system) {
   Result<ScratchDirectory> directory = ScratchDirectory::Create(options.work_dir);
   const Result<int> port = FreePort();
-  const Result<int> peer_port = FreePort();
-  if (!directory.ok() || !port.ok() || !peer_port.ok()) {
-    return !directory.ok() ? directory.error() : !port.ok() ? port.error() : peer_port.error();
+  const Result<int> second_port = FreePort();
+  if (!directory.ok() || !port.ok() || !second_port.ok()) {
+    return !directory.ok() ? directory.error() : !port.ok() ? port.error() : second_port.error();
   }
   const std::string data = directory->path() + "/data";
   LocalServer::Options start;
@@ -133,25 +135,29 @@ Result<std::unique_ptr<Running>> StartServer(const PeersBenchOptions& options,
     std::error_code failed;
     std::filesystem::create_directory(data, failed);
     start.command = RedisCommand(options.redis, data, *port);
-    start.ready = [port = *port] { return RedisAnswers(port); };
+    start.ready = [port = *port] { return RespAnswers(port); };
   } else if (system == "etcd") {
-    start.command = EtcdCommand(options.etcd, data, *port, *peer_port);
+    start.command = EtcdCommand(options.etcd, data, *port, *second_port);
     start.ready = [port = *port] { return EtcdAnswers(port); };
   } else {
-    start.command = HoldfastCommand(options, data, *port);
-    start.ready = [port = *port] { return HoldfastAnswers(port); };
+    start.command = HoldfastCommand(options, data, *port, *second_port);
+    start.ready = [port = *port, resp = *second_port] {
+      return HoldfastAnswers(port) && RespAnswers(resp);
+    };
   }
   Result<LocalServer> server = LocalServer::Start(std::move(start));
   if (!server.ok()) {
     return server.error();
   }
-  return std::make_unique<Running>(Running{std::move(*directory), *port, std::move(*server)});
+  return std::make_unique<Running>(
+      Running{std::move(*directory), *port, *second_port, std::move(*server)});
 }
 
 Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& contender,
                            int concurrency, const Running& running) {
-  const bool shared = contender.mode == "shared";
-  if (contender.system == "holdfast") {
+  const bool shared = IsShared(contender.mode);
+  const bool resp = contender.system == "redis" || contender.mode.substr(0, 4) == "resp";
+  if (contender.system == "holdfast" && !resp) {
     LocksBenchOptions load;
     load.endpoints = {Listen(running.port)};
     load.mode = shared                      ? LoadMode::kShared
@@ -165,13 +171,17 @@ Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& co
     return report.ok() ? Result<LoadResult>(std::move(report->load)) : report.error();
   }
   PeerLoadOptions load;
-  load.port = running.port;
+  load.port = contender.system == "holdfast" ? running.second_port : running.port;
   load.connections = shared ? 1 : concurrency;
   load.outstanding = shared ? concurrency : 1;
   load.warm_up = options.warm_up;
   load.duration = options.duration;
   load.server_pid = running.server.pid();
-  return contender.system == "redis" ? RunRedisLoad(load) : RunEtcdLoad(load);
+  if (!resp) {
+    return RunEtcdLoad(load);
+  }
+  return RunRespLoad(load,
+                     contender.system == "redis" ? RespSystem::kRedis : RespSystem::kHoldfast);
 }
 
 class PeersRun {
@@ -181,8 +191,11 @@ class PeersRun {
     AddSystem("redis", options.redis, {"connections"});
     AddSystem("etcd", options.etcd, {"connections"});
     AddSystem("holdfast", options.holdfast,
-              options.unary ? std::vector<std::string>{"stream", "unary"}
-                            : std::vector<std::string>{"stream"});
+              options.unary ? std::vector<std::string>{"resp", "stream", "unary"}
+                            : std::vector<std::string>{"resp", "stream"});
+    if (!options.holdfast.empty()) {
+      shared_.push_back({"holdfast", "resp-shared"});
+    }
   }
 
   Result<PeersReport> Run() {

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -33,10 +34,15 @@ struct PeersBenchOptions {
   std::FILE* progress = nullptr;  // one line per measurement; null: none
 };
 
+// Whether one connection has all operations outstanding.
+inline bool IsShared(std::string_view mode) {
+  return mode == "shared" || mode == "resp-shared";
+}
+
 // One measurement.
 struct PeerRow {
   std::string system;  // redis, etcd, holdfast
-  std::string mode;    // connections, stream, unary, shared
+  std::string mode;    // connections, resp, stream, unary, shared, resp-shared
   int concurrency = 0;
   int repetition = 0;  // from 1
   LoadResult load;

@@ -23,7 +23,7 @@ double Median(std::vector<double> values) {
 
 bool Comparable(const PeerRow& a, const PeerRow& b) {
   return a.concurrency == b.concurrency && a.repetition == b.repetition &&
-         (a.mode == "shared") == (b.mode == "shared");
+         IsShared(a.mode) == IsShared(b.mode);
 }
 
 Ratio RatioTo(const std::string& peer, const std::vector<const PeerRow*>& group,

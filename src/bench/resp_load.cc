@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/id.h"
 #include "bench/peer_load.h"
 
 namespace holdfast::bench {
@@ -32,7 +33,7 @@ constexpr std::string_view kCompareAndDelete =
 
 Error SocketError(const std::string& what) {
   return Error{ErrorCode::kUnavailable,
-               fmt::format("redis: {}: {}", what, std::generic_category().message(errno)),
+               fmt::format("resp: {}: {}", what, std::generic_category().message(errno)),
                {},
                {}};
 }
@@ -75,12 +76,11 @@ void AppendCommand(std::string& out, std::initializer_list<std::string_view> wor
   }
 }
 
-// One reply: its first character and its text. Takes it off the front of `in`; nothing if it is
-// incomplete.
+// One reply: its first character and its text, which is "" for a null bulk string and all of the
+// elements as they came for an array. Takes it off the front of `in`; nothing if it is incomplete.
 struct Reply {
   char kind = 0;
-  std::string_view text;  // "" for a null bulk string, of which `null` is true
-  bool null = false;
+  std::string_view text;
 };
 
 std::optional<Reply> TakeReply(std::string_view& in) {
@@ -89,22 +89,29 @@ std::optional<Reply> TakeReply(std::string_view& in) {
     return std::nullopt;
   }
   Reply reply{.kind = in[0], .text = in.substr(1, line_end - 1)};
-  std::size_t taken = line_end + 2;
-  if (reply.kind == '$') {
-    int size = 0;
+  std::string_view rest = in.substr(line_end + 2);
+  int size = 0;
+  if (reply.kind == '$' || reply.kind == '*') {
     std::from_chars(reply.text.data(), reply.text.data() + reply.text.size(), size);
-    reply.null = size < 0;
     reply.text = {};
-    if (!reply.null) {
-      const auto length = static_cast<std::size_t>(size);
-      if (in.size() < taken + length + 2) {
+  }
+  if (reply.kind == '$' && size >= 0) {
+    const auto length = static_cast<std::size_t>(size);
+    if (rest.size() < length + 2) {
+      return std::nullopt;
+    }
+    reply.text = rest.substr(0, length);
+    rest.remove_prefix(length + 2);
+  } else if (reply.kind == '*') {
+    const std::string_view elements = rest;
+    for (int i = 0; i < size; ++i) {
+      if (!TakeReply(rest).has_value()) {
         return std::nullopt;
       }
-      reply.text = in.substr(taken, length);
-      taken += length + 2;
     }
+    reply.text = elements.substr(0, elements.size() - rest.size());
   }
-  in.remove_prefix(taken);
+  in = rest;
   return reply;
 }
 
@@ -131,18 +138,93 @@ Result<std::string> Call(const Socket& socket, std::initializer_list<std::string
   }
 }
 
+// Who takes one lock and gives it back, again and again.
 struct Worker {
   std::string key;
-  std::string value;
+  std::string value;  // what proves that the lock is ours: a value of our own, or the lease id
   std::uint64_t turn = 0;
   bool releasing = false;
   LoadTime pair_from;
   LoadTime from;
 };
 
+// How a system spells lock and unlock.
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+  // Asked once, on a fresh connection.
+  virtual Status Prepare(const Socket& socket) = 0;
+  virtual void Acquire(Worker& worker, int connection, Duration ttl, std::string& out) = 0;
+  virtual void Release(const Worker& worker, std::string& out) = 0;
+  // Whether the reply says that the lock was granted, or given back.
+  virtual bool Granted(Worker& worker, const Reply& reply) = 0;
+  virtual bool Released(const Reply& reply) = 0;
+};
+
+class RedisDialect final : public Dialect {
+ public:
+  Status Prepare(const Socket& socket) override {
+    Result<std::string> sha = Call(socket, {"SCRIPT", "LOAD", kCompareAndDelete});
+    if (!sha.ok() || sha->front() != '$') {
+      return sha.ok() ? Error{ErrorCode::kInternal, "redis: SCRIPT LOAD: " + *sha, {}, {}}
+                      : sha.error();
+    }
+    script_ = sha->substr(1);
+    return {};
+  }
+  void Acquire(Worker& worker, int connection, Duration ttl, std::string& out) override {
+    worker.value = fmt::format("{}-{:016x}", connection, ++worker.turn);
+    AppendCommand(out,
+                  {"SET", worker.key, worker.value, "NX", "PX", std::to_string(ToMillis(ttl))});
+  }
+  void Release(const Worker& worker, std::string& out) override {
+    AppendCommand(out, {"EVALSHA", script_, "1", worker.key, worker.value});
+  }
+  bool Granted(Worker& /*worker*/, const Reply& reply) override {
+    return reply.kind == '+' && reply.text == "OK";
+  }
+  bool Released(const Reply& reply) override { return reply.kind == ':' && reply.text == "1"; }
+
+ private:
+  std::string script_;
+};
+
+// With request id and client context, as the client library sends them: each worker is a client of
+// its own, with one request at a time, so its turns are the sequences.
+class HoldfastDialect final : public Dialect {
+ public:
+  Status Prepare(const Socket& /*socket*/) override { return {}; }
+  void Acquire(Worker& worker, int /*connection*/, Duration ttl, std::string& out) override {
+    const std::string sequence = std::to_string(++worker.turn);
+    const std::string client = run_ + worker.key;
+    AppendCommand(out, {"HOLDFAST.ACQUIRE", worker.key, "TTL", std::to_string(ToMillis(ttl)),
+                        "OWNER", "bench", "REQUEST", fmt::format("{}-{}", client, sequence),
+                        "CLIENT", client, sequence, sequence});
+  }
+  void Release(const Worker& worker, std::string& out) override {
+    AppendCommand(out, {"HOLDFAST.RELEASE", worker.key, worker.value});
+  }
+  bool Granted(Worker& worker, const Reply& reply) override {
+    constexpr std::string_view kLease = "$8\r\nlease_id\r\n$32\r\n";
+    const std::size_t at = reply.text.find(kLease);
+    if (reply.kind != '*' || at == std::string_view::npos) {
+      return false;
+    }
+    worker.value = std::string(reply.text.substr(at + kLease.size(), 32));
+    return true;
+  }
+  bool Released(const Reply& reply) override {
+    return reply.text.find("\r\nRELEASED\r\n") != std::string_view::npos;
+  }
+
+ private:
+  const std::string run_ = ToHex(RandomId()).substr(0, 16) + "-";
+};
+
 class Connection {
  public:
-  Connection(Socket socket, int first_worker, int workers) : socket_(std::move(socket)) {
+  Connection(Socket socket, Dialect& dialect, int first_worker, int workers)
+      : socket_(std::move(socket)), dialect_(dialect) {
     for (int i = 0; i < workers; ++i) {
       workers_.emplace_back().key = fmt::format("bench/{}", first_worker + i);
     }
@@ -169,7 +251,7 @@ class Connection {
   }
 
   // Takes the replies that are there and queues what follows them.
-  Status Read(const PeerLoadOptions& options, const std::string& script, Recorder& recorder) {
+  Status Read(const PeerLoadOptions& options, Recorder& recorder) {
     std::array<char, 65536> buffer;
     const ssize_t got = recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got < 0 && errno == EAGAIN) {
@@ -183,11 +265,11 @@ class Connection {
     std::string_view rest = in_;
     while (const std::optional<Reply> reply = TakeReply(rest)) {
       if (waiting_.empty()) {
-        return Error{ErrorCode::kInternal, "redis: a reply to nothing", {}, {}};
+        return Error{ErrorCode::kInternal, "resp: a reply to nothing", {}, {}};
       }
       Worker& worker = *waiting_.front();
       waiting_.pop_front();
-      OnReply(worker, *reply, options, script, recorder, now);
+      OnReply(worker, *reply, options, recorder, now);
     }
     in_.erase(0, in_.size() - rest.size());
     return {};
@@ -195,16 +277,19 @@ class Connection {
 
  private:
   void OnReply(Worker& worker, const Reply& reply, const PeerLoadOptions& options,
-               const std::string& script, Recorder& recorder, LoadTime now) {
+               Recorder& recorder, LoadTime now) {
     if (reply.kind == '-') {
       recorder.Failed("REPLY", now);
-    } else if (!worker.releasing && reply.kind == '+' && reply.text == "OK") {
+    } else if (!worker.releasing && dialect_.Granted(worker, reply)) {
       recorder.Operation(Verb::kAcquire, worker.from, now);
-      Release(worker, script, now);
+      worker.releasing = true;
+      worker.from = now;
+      dialect_.Release(worker, out_);
+      waiting_.push_back(&worker);
       return;
     } else if (!worker.releasing) {
       recorder.Refused("HELD", now);
-    } else if (reply.kind == ':' && reply.text == "1") {
+    } else if (dialect_.Released(reply)) {
       recorder.Operation(Verb::kRelease, worker.from, now);
       recorder.Pair(worker.pair_from, now);
     } else {
@@ -219,30 +304,22 @@ class Connection {
     worker.releasing = false;
     worker.pair_from = now;
     worker.from = now;
-    worker.value = fmt::format("{}-{:016x}", fd(), ++worker.turn);
-    AppendCommand(
-        out_, {"SET", worker.key, worker.value, "NX", "PX", std::to_string(ToMillis(options.ttl))});
-    waiting_.push_back(&worker);
-  }
-
-  void Release(Worker& worker, const std::string& script, LoadTime now) {
-    worker.releasing = true;
-    worker.from = now;
-    AppendCommand(out_, {"EVALSHA", script, "1", worker.key, worker.value});
+    dialect_.Acquire(worker, fd(), options.ttl, out_);
     waiting_.push_back(&worker);
   }
 
   const Socket socket_;
+  Dialect& dialect_;
   std::deque<Worker> workers_;   // a deque, since waiting_ points into it
   std::deque<Worker*> waiting_;  // for their replies, in order
   std::string in_;
   std::string out_;
 };
 
-class RedisLoad {
+class RespLoad {
  public:
-  explicit RedisLoad(const PeerLoadOptions& options)
-      : options_(options), epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+  RespLoad(const PeerLoadOptions& options, Dialect& dialect)
+      : options_(options), dialect_(dialect), epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
   Status Connect() {
     for (int i = 0; i < options_.connections; ++i) {
@@ -251,15 +328,12 @@ class RedisLoad {
         return socket.error();
       }
       if (i == 0) {
-        Result<std::string> sha = Call(*socket, {"SCRIPT", "LOAD", kCompareAndDelete});
-        if (!sha.ok() || sha->front() != '$') {
-          return sha.ok() ? Error{ErrorCode::kInternal, "redis: SCRIPT LOAD: " + *sha, {}, {}}
-                          : sha.error();
+        if (Status prepared = dialect_.Prepare(*socket); !prepared.ok()) {
+          return prepared;
         }
-        script_ = sha->substr(1);
       }
       connections_.push_back(std::make_unique<Connection>(
-          std::move(*socket), i * options_.outstanding, options_.outstanding));
+          std::move(*socket), dialect_, i * options_.outstanding, options_.outstanding));
       epoll_event event{};
       event.events = EPOLLIN;
       event.data.ptr = connections_.back().get();
@@ -312,7 +386,7 @@ class RedisLoad {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
       auto& connection = *static_cast<Connection*>(event.data.ptr);
       if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-        if (Status read = connection.Read(options_, script_, recorder); !read.ok()) {
+        if (Status read = connection.Read(options_, recorder); !read.ok()) {
           return read;
         }
       }
@@ -343,15 +417,15 @@ class RedisLoad {
   }
 
   const PeerLoadOptions& options_;
+  Dialect& dialect_;
   const Socket epoll_;
-  std::string script_;
   std::vector<std::unique_ptr<Connection>> connections_;
   bool blocked_ = false;  // a connection has been blocked before
 };
 
 }  // namespace
 
-bool RedisAnswers(int port) {
+bool RespAnswers(int port) {
   const Result<Socket> socket = ConnectTo(port);
   if (!socket.ok()) {
     return false;
@@ -360,8 +434,10 @@ bool RedisAnswers(int port) {
   return reply.ok() && *reply == "+PONG";
 }
 
-Result<LoadResult> RunRedisLoad(const PeerLoadOptions& options) {
-  RedisLoad load(options);
+Result<LoadResult> RunRespLoad(const PeerLoadOptions& options, RespSystem system) {
+  RedisDialect redis;
+  HoldfastDialect holdfast;
+  RespLoad load(options, system == RespSystem::kRedis ? static_cast<Dialect&>(redis) : holdfast);
   if (Status connected = load.Connect(); !connected.ok()) {
     return connected.error();
   }
