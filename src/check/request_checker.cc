@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "check/text.h"
+
 namespace holdfast::check {
 namespace {
 
@@ -115,8 +117,11 @@ std::string RequestChecker::OnAcquire(const core::Command& command, const core::
   const std::string parameters = ParametersOf(acquire);
   auto found = requests_.find(key);
   const auto* granted = std::get_if<core::Granted>(&outcome);
+  const auto* answered = std::get_if<core::Refused>(&outcome);
+  const bool reused =  // which says nothing about a request that waits
+      answered != nullptr && answered->code == core::RefusalCode::kRequestIdReused;
   if (found != requests_.end() && found->second.decision == Decision::kWaiting &&
-      !std::holds_alternative<core::Queued>(outcome)) {
+      !std::holds_alternative<core::Queued>(outcome) && !reused) {
     TakeResolution(found->second.waiter);  // decided earlier in this batch
   }
   const bool new_grant = granted != nullptr && lookup(granted->lease_id).is_new &&
@@ -126,8 +131,6 @@ std::string RequestChecker::OnAcquire(const core::Command& command, const core::
       (found->second.decision == Decision::kWaiting || now_ <= found->second.remembered_until);
   if (remembered) {
     Request& request = found->second;
-    const auto* refused = std::get_if<core::Refused>(&outcome);
-    const bool reused = refused != nullptr && refused->code == core::RefusalCode::kRequestIdReused;
     if (!request.parameters.empty() && reused != (request.parameters != parameters)) {
       return "I6: request " + acquire.request_id +
              (reused ? " is called reused, but is the same as before"
@@ -183,6 +186,7 @@ std::string RequestChecker::SameAnswer(const std::string& id, Request& request,
   const auto* granted = std::get_if<core::Granted>(&outcome);
   const auto* refused = std::get_if<core::Refused>(&outcome);
   const auto* queued = std::get_if<core::Queued>(&outcome);
+  Names names;
   switch (request.decision) {
     case Decision::kGranted:
       if (granted != nullptr) {
@@ -195,7 +199,8 @@ std::string RequestChecker::SameAnswer(const std::string& id, Request& request,
       }
       return refused != nullptr && refused->code == core::RefusalCode::kEnded
                  ? std::string()
-                 : "I6: request " + id + " had a lease, and is not told that it ended";
+                 : "I6: request " + id + " had a lease, and is not told that it ended, but " +
+                       Text(outcome, names);
     case Decision::kWaiting:
       if (queued == nullptr || queued->waiter != request.waiter ||
           queued->attachment != request.attachment + 1) {

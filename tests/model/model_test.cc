@@ -123,6 +123,20 @@ TEST(Core, BehavesAsTheReference) {
   });
 }
 
+// Found by chance: an id that waits is sent with other parameters, then again with its own, and is
+// granted by the same batch.
+TEST(Core, AReusedIdTellsTheCheckerNothingAboutTheWaiter) {
+  EXPECT_EQ(Comparison().Run({{0, 0, 3, 0, 0, 0},
+                              {0, 0, 0, 0, 0, 0},
+                              {0, 0, 3, 0, 1, 1},
+                              {25, 0, 0, 0, 1, 0},
+                              {0, 0, 0, 0, 0, 0},
+                              {14, 0, 0, 0, 0, 1},
+                              {10, 0, 0, 5, 0, 0},
+                              {10, 0, 0, 13, 1, 6}}),
+            "");
+}
+
 // "HELD", "NOT_RENEWED EXPIRED": the words in capitals that a line begins with.
 std::string KindOf(const std::string& line) {
   std::size_t end = 0;
