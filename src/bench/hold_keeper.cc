@@ -23,12 +23,9 @@ HoldKeeper::HoldKeeper(const LocksBenchOptions& options)
 
 void HoldKeeper::Turn(LoadTime now) {
   if (releasing_) {
-    while (to_release_ < holds_.size() && outstanding_ < kWindow) {
-      const Held& hold = holds_[to_release_];
-      if (!hold.in_flight && !hold.lease_id.empty()) {
-        Send(to_release_, now);
-      }
-      ++to_release_;
+    while (!to_release_.empty() && outstanding_ < kWindow) {
+      Send(to_release_.front(), now);
+      to_release_.pop_front();
     }
   } else {
     while (!due_.empty() && due_.top().first <= now && outstanding_ < kWindow) {
@@ -44,7 +41,15 @@ void HoldKeeper::Turn(LoadTime now) {
 }
 
 void HoldKeeper::ReleaseAll() {
+  if (releasing_) {
+    return;
+  }
   releasing_ = true;
+  for (std::size_t number = 0; number < holds_.size(); ++number) {
+    if (!holds_[number].in_flight && !holds_[number].lease_id.empty()) {
+      to_release_.push_back(number);
+    }
+  }
 }
 
 void HoldKeeper::Send(std::uint64_t number, LoadTime now) {
@@ -111,6 +116,9 @@ void HoldKeeper::OnResult(const v1::OperationResult& result, LoadTime now) {
       fatal_ = error;
     }
     Later(number, now + kPauseAfterError);
+  }
+  if (releasing_ && !hold.lease_id.empty() && (result.has_acquire() || result.has_renew())) {
+    to_release_.push_back(number);
   }
 }
 

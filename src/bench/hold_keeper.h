@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <queue>
@@ -32,7 +33,7 @@ class HoldKeeper final : public LinkOwner {
   bool Full() const { return held_ == holds_.size(); }
   // Releases all; Turn goes on until Empty().
   void ReleaseAll();
-  bool Empty() const { return releasing_ && outstanding_ == 0 && to_release_ == holds_.size(); }
+  bool Empty() const { return releasing_ && outstanding_ == 0 && to_release_.empty(); }
   const std::optional<Error>& fatal() const { return fatal_; }
 
   void FillOperation(std::uint64_t tag, v1::Operation& operation) override;
@@ -64,7 +65,7 @@ class HoldKeeper final : public LinkOwner {
   std::size_t held_ = 0;
   std::size_t outstanding_ = 0;
   bool releasing_ = false;
-  std::size_t to_release_ = 0;  // the next to release
+  std::deque<std::uint64_t> to_release_;  // those with an answer outstanding follow it
   std::optional<Error> fatal_;
 };
 

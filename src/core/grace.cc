@@ -6,18 +6,20 @@
 
 namespace holdfast::core {
 
-void EpochFloors::Add(Timestamp at, Duration grace) {
+void EpochFloors::Add(Timestamp at, Duration grace, Timestamp oldest) {
   if (!starts_.empty() && starts_.back().at == at) {
     starts_.back().grace = std::max(starts_.back().grace, grace);
     return;
   }
-  // A promise that is alive now ends by d + g, and only starts after d - g matter to it: nothing
-  // older than two graces.
+  // A promise for d ends by d + g, and only starts after d - g matter to it: nothing that is older
+  // than two graces before the oldest of them. One that is over but not processed yet counts too,
+  // since a lock-delay begins at its end.
   Duration longest = grace;
   for (const Start& start : starts_) {
     longest = std::max(longest, start.grace);
   }
-  std::erase_if(starts_, [&](const Start& start) { return start.at + 2 * longest < at; });
+  std::erase_if(starts_,
+                [&](const Start& start) { return start.at + 2 * longest < std::min(at, oldest); });
   if (starts_.size() == kEpochStartsKept) {
     starts_[1].first = starts_[0].first;
     starts_[1].grace = std::max(starts_[0].grace, starts_[1].grace);

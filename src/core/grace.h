@@ -24,9 +24,10 @@ class EpochFloors {
     Duration grace{};
   };
 
-  // An epoch started at state time `at`. Starts that no living promise can depend on any more are
-  // forgotten.
-  void Add(Timestamp at, Duration grace);
+  // An epoch started at state time `at`. Starts that no promise can depend on any more are
+  // forgotten; `oldest` is the earliest time at which one may have ended that is not processed yet,
+  // `at` if there is none.
+  void Add(Timestamp at, Duration grace, Timestamp oldest);
 
   // When the promise really ends.
   Timestamp Effective(Timestamp deadline, Timestamp renewed_at, Duration promise) const {

@@ -12,13 +12,18 @@ Timestamp At(Duration time) {
   return Timestamp(time);
 }
 
+// Everything that was due before has been processed.
+void Add(EpochFloors& floors, Timestamp at, Duration grace) {
+  floors.Add(at, grace, at);
+}
+
 TEST(EpochFloors, WithoutEpochsTheDeadlineStands) {
   EXPECT_EQ(EpochFloors().Effective(At(Seconds(30)), At(Seconds(0)), Seconds(30)), At(Seconds(30)));
 }
 
 TEST(EpochFloors, OneStartGivesAtMostItsGraceAndThePromise) {
   EpochFloors floors;
-  floors.Add(At(Seconds(25)), Seconds(10));
+  Add(floors, At(Seconds(25)), Seconds(10));
   EXPECT_EQ(floors.Effective(At(Seconds(30)), At(Seconds(0)), Seconds(30)), At(Seconds(35)));
   EXPECT_EQ(floors.Effective(At(Seconds(60)), At(Seconds(0)), Seconds(60)), At(Seconds(60)))
       << "reaches further by itself";
@@ -35,16 +40,16 @@ TEST(EpochFloors, OneStartGivesAtMostItsGraceAndThePromise) {
 TEST(EpochFloors, ManyStartsGiveNoMoreThanOneGraceInTotal) {
   EpochFloors floors;
   for (int i = 0; i < 16; ++i) {
-    floors.Add(At(Seconds(25) + Seconds(i)), Seconds(10));
+    Add(floors, At(Seconds(25) + Seconds(i)), Seconds(10));
   }
   EXPECT_EQ(floors.Effective(At(Seconds(30)), At(Seconds(0)), Seconds(30)), At(Seconds(40)));
 }
 
 TEST(EpochFloors, StartsAtOneInstantAreOne) {
   EpochFloors floors;
-  floors.Add(At(Seconds(5)), Seconds(1));
-  floors.Add(At(Seconds(5)), Seconds(3));
-  floors.Add(At(Seconds(5)), Seconds(2));
+  Add(floors, At(Seconds(5)), Seconds(1));
+  Add(floors, At(Seconds(5)), Seconds(3));
+  Add(floors, At(Seconds(5)), Seconds(2));
   ASSERT_EQ(floors.starts().size(), 1U);
   EXPECT_EQ(floors.starts().front().grace, Seconds(3));
 }
@@ -88,7 +93,7 @@ void Compare(std::uint32_t seed, Duration longest_gap, const Judge& judge) {
     now += below(longest_gap);
     const Duration grace = below(Seconds(30));
     all.push_back(EpochFloors::Start{now, now, grace});
-    floors.Add(now, grace);
+    Add(floors, now, grace);
     for (const Promise& promise : promises) {
       const Timestamp naive = Naive(all, promise.deadline, promise.renewed_at, promise.length);
       if (naive >= now) {
@@ -121,7 +126,7 @@ TEST(EpochFloors, ACrashLoopShortensNoPromiseAndStaysBounded) {
 TEST(EpochFloors, KeepsNoMoreThanItsLimit) {
   EpochFloors floors;
   for (int i = 0; i < 1000; ++i) {
-    floors.Add(At(Millis(i)), Seconds(60));
+    Add(floors, At(Millis(i)), Seconds(60));
   }
   EXPECT_EQ(floors.starts().size(), kEpochStartsKept);
 }

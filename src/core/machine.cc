@@ -58,7 +58,7 @@ void Machine::Apply(const Batch& batch, Applied& out) {
 }
 
 void Machine::StartEpoch(Context& context, const EpochStart& command) {
-  floors_.Add(context.now, command.grace);
+  floors_.Add(context.now, command.grace, timers_.First(context.now));
   locks_.DetachAll(context);
 }
 
