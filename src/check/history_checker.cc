@@ -1,6 +1,7 @@
 #include "check/history_checker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/limits.h"
 
@@ -269,8 +270,9 @@ void HistoryChecker::OnEvent(const core::Event& event) {
       return OnSessionEnded(event);
     case core::EventKind::kRevoking:
       if (Lease* lease = CurrentLease(key, event.capability); lease != nullptr) {
-        lease->revoking = true;
-        if (!IsZero(lease->session) && !lease->provisional) {
+        // A second break changes nothing: the promise is that of the first.
+        const bool frozen_before = std::exchange(lease->revoking, true);
+        if (!IsZero(lease->session) && !lease->provisional && !frozen_before) {
           const Session& session = sessions_.at(lease->session);
           lease->deadline = session.deadline;
           lease->renewed_at = session.renewed_at;

@@ -67,6 +67,10 @@ class Comparison {
     if (wrong_.empty()) {
       wrong_ = core_.violation();
     }
+    if (!wrong_.empty() && !told_) {
+      told_ = true;
+      wrong_ += "\nthe story:\n" + story_;
+    }
     return wrong_;
   }
 
@@ -75,7 +79,10 @@ class Comparison {
     reference_.Apply(batch, expected_);
     world_.Observe(batch, got);
     check::Names names;
-    Compare("the answers", AnswersText(expected_, names), AnswersText(got, names), batch.index);
+    const std::string answers = AnswersText(got, names);
+    story_ += "batch " + std::to_string(batch.index) + " at " +
+              check::Text(batch.time.time_since_epoch()) + "\n" + answers;
+    Compare("the answers", AnswersText(expected_, names), answers, batch.index);
     Compare("the counts", CountsText(reference_.Counts()),
             CountsText(
                 std::get<core::CountsView>(core_.machine().Answer(core::GetCounts{}, batch.time))),
@@ -108,10 +115,13 @@ class Comparison {
   Reference reference_;
   core::Applied expected_;
   std::string wrong_;
+  std::string story_;  // what every batch answered
+  bool told_ = false;
 };
 
-// RapidCheck reads its parameters from the environment, once.
-const bool kThousandCases = setenv("RC_PARAMS", "max_success=1000", /*overwrite=*/0) == 0;
+// RapidCheck reads its parameters from the environment, once. The seed is fixed, so that a red run
+// says something about the change; new cases are looked for with a seed or a number of one's own.
+const bool kThousandCases = setenv("RC_PARAMS", "seed=1 max_success=1000", /*overwrite=*/0) == 0;
 
 TEST(Core, BehavesAsTheReference) {
   ASSERT_TRUE(kThousandCases);
@@ -153,6 +163,18 @@ TEST(Core, AFloorOutlivesTheNextEpochUntilItsLeaseIsProcessed) {
                               {0, 0, 0, 0, 0, 5},
                               {0, 0, 0, 0, 0, 2},
                               {37, 0, 0, 0, 0, 0},
+                              {0, 0, 0, 0, 0, 6}}),
+            "");
+}
+
+// Found by chance: a hold is revoked twice, with a keepalive of its session between.
+TEST(Core, ASecondBreakPromisesNothingNew) {
+  EXPECT_EQ(Comparison().Run({{29, 0, 0, 0, 112, 1},
+                              {0, 0, 4, 0, 0, 0},
+                              {27, 0, 4, 0, 7, 1},
+                              {31, 0, 0, 0, 0, 2},
+                              {0, 0, 0, 0, 0, 6},
+                              {27, 0, 4, 0, 3, 5},
                               {0, 0, 0, 0, 0, 6}}),
             "");
 }
