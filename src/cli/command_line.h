@@ -69,12 +69,16 @@ class Verb {
                const std::vector<std::string>& words, const char* help);
   // KEY=VALUE, any number of times.
   Verb& Pairs(const char* names, std::map<std::string, std::string>& out, const char* help);
+  // A command and its arguments behind a `--`, taken as they are.
+  Verb& Command(std::vector<std::string>& out);
   // The option that was added last must be given.
   Verb& Required();
 
   Verb& Example(const std::string& text);
   // Beside 0, 64, 69, 70 and 77, which any verb may give.
   Verb& Exits(const std::vector<ExitCode>& codes);
+  // More words at the end of the help.
+  Verb& Note(const std::string& text);
   void Run(Action action);
 
  private:
@@ -112,6 +116,7 @@ class CommandLine {
   std::unique_ptr<CLI::App> root_;
   Invocation invocation_;
   std::optional<std::string> format_;
+  std::map<std::string, std::vector<std::string>*> commands_;  // by verb
   Action chosen_;
 };
 
