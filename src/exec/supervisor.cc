@@ -323,8 +323,11 @@ void Supervisor::TakeTerminal() {
   }
 }
 
+// A shell that the command was may have given it to a job of its own that is gone with it.
 void Supervisor::GiveTerminalBack() {
-  if (child_ > 0 && Foreground() == child_) {
+  const auto group = Foreground();
+  if (child_ > 0 && group.has_value() &&
+      (group == child_ || (kill(-*group, 0) != 0 && errno == ESRCH))) {
     tcsetpgrp(kTerminal, wrapper_group_);
   }
 }

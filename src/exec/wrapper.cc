@@ -93,8 +93,7 @@ class Wrapper::Holding {
  private:
   // Renewals move the deadline without a call, so that is looked at several times a renewal.
   Duration Pause() const {
-    return sent_start_ && !told_lost_ ? std::clamp<Duration>(ttl_ / 20, Millis(20), Seconds(1))
-                                      : Seconds(1);
+    return sent_start_ ? std::clamp<Duration>(ttl_ / 20, Millis(20), Seconds(1)) : Seconds(1);
   }
 
   void Wait() {
