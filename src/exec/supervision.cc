@@ -20,6 +20,7 @@ Supervision::Supervision(const StopTimes& times, BootTime deadline, bool job)
     : times_(times),
       job_(job),
       deadline_(deadline),
+      terminate_at_(kNever),
       kill_at_(kNever),
       kill_again_(kNever),
       complain_at_(kNever) {}
@@ -62,7 +63,11 @@ void Supervision::OnCommandStopped() {
 void Supervision::OnCommandEnded(BootTime now) {
   command_ended_ = true;
   std::erase_if(steps_, [](const Step& step) { return step.kind == Step::Kind::kSignalGroup; });
-  Stop(StopReason::kCommandEnded, std::min(now, deadline_) + times_.grace, now);
+  if (phase_ == Phase::kRunning) {
+    phase_ = Phase::kLingering;
+    reason_ = StopReason::kCommandEnded;
+    terminate_at_ = now + times_.grace;
+  }
 }
 
 void Supervision::OnNobodyLeft() {
@@ -73,8 +78,11 @@ void Supervision::OnNobodyLeft() {
 }
 
 void Supervision::Advance(BootTime now) {
-  if (phase_ == Phase::kRunning && now >= deadline_) {
+  const bool undisturbed = phase_ == Phase::kRunning || phase_ == Phase::kLingering;
+  if (undisturbed && now >= deadline_) {
     Stop(StopReason::kDeadline, deadline_ + times_.grace, now);
+  } else if (phase_ == Phase::kLingering && now >= terminate_at_) {
+    Stop(StopReason::kCommandEnded, now + times_.grace, now);
   }
   if (phase_ == Phase::kTerminating && now >= kill_at_) {
     phase_ = Phase::kKilling;
@@ -100,6 +108,8 @@ BootTime Supervision::NextWake() const {
   switch (phase_) {
     case Phase::kRunning:
       return deadline_;
+    case Phase::kLingering:
+      return std::min(terminate_at_, deadline_);
     case Phase::kTerminating:
       return kill_at_;
     case Phase::kKilling:
@@ -124,7 +134,7 @@ void Supervision::Stop(StopReason reason, BootTime kill_at, BootTime now) {
     reason_ = reason;
   }
   kill_at_ = std::min(kill_at_, kill_at);
-  if (phase_ == Phase::kRunning) {
+  if (phase_ == Phase::kRunning || phase_ == Phase::kLingering) {
     phase_ = Phase::kTerminating;
     if (now < kill_at_) {
       steps_.push_back({Step::Kind::kSignalAll, SIGTERM});

@@ -1,10 +1,13 @@
 // What the supervisor of a command does and when: which signal goes to whom, as its child ends, its
 // lease moves, its wrapper speaks or dies, and time passes.
 //
-//   kRunning --lease ends, wrapper gone, command ended--> kTerminating --grace is over--> kKilling
-//                                                              |                             |
-//                                                              +------ nobody is left -------+-->
-//                                                              kOver
+//   kRunning --lease ends, wrapper gone--> kTerminating --grace is over--> kKilling
+//      |                                       ^
+//   command ended                              | grace is over, or lease ends, wrapper gone
+//      +------------> kLingering --------------+
+//
+// and from each of them but kRunning to kOver when nobody is left. What a command leaves behind has
+// a grace to end by itself (a `tee` that still writes) before it is stopped.
 //
 // The local deadline of the lease is when stopping *begins*: the client has taken the time to stop
 // off already. What was killed is killed again until nobody is left, so that a process which was
@@ -80,7 +83,7 @@ class Supervision {
   StopReason reason() const { return reason_; }
 
  private:
-  enum class Phase { kRunning, kTerminating, kKilling, kOver };
+  enum class Phase { kRunning, kLingering, kTerminating, kKilling, kOver };
 
   void Stop(StopReason reason, BootTime kill_at, BootTime now);
 
@@ -90,10 +93,11 @@ class Supervision {
   Phase phase_ = Phase::kRunning;
   StopReason reason_ = StopReason::kNone;
   bool command_ended_ = false;
-  BootTime kill_at_;      // from kTerminating on
-  BootTime kill_again_;   // kKilling
-  BootTime complain_at_;  // kKilling, until it was said
-  Duration pause_{};      // before the next round of killing
+  BootTime terminate_at_;  // kLingering
+  BootTime kill_at_;       // from kTerminating on
+  BootTime kill_again_;    // kKilling
+  BootTime complain_at_;   // kKilling, until it was said
+  Duration pause_{};       // before the next round of killing
   std::vector<Step> steps_;
 };
 

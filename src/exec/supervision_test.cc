@@ -125,12 +125,29 @@ TEST_F(SupervisionTest, EndsTheCommandWhenTheWrapperIsGone) {
 
 TEST_F(SupervisionTest, StopsWhatACommandLeavesBehind) {
   supervision_.OnCommandEnded(At(1'000));
-  EXPECT_THAT(StepsAt(1'000), ElementsAre(kTerm, kCont));
+  EXPECT_THAT(StepsAt(1'000), IsEmpty());
+  EXPECT_EQ(supervision_.NextWake(), At(3'000));
+  EXPECT_THAT(StepsAt(3'000), ElementsAre(kTerm, kCont));
   supervision_.OnLease(At(20'000));
-  EXPECT_THAT(StepsAt(3'000), ElementsAre(kKill));
+  EXPECT_THAT(StepsAt(5'000), ElementsAre(kKill));
   supervision_.OnNobodyLeft();
-  EXPECT_THAT(StepsAt(3'005), ElementsAre(kFinish));
+  EXPECT_THAT(StepsAt(5'005), ElementsAre(kFinish));
   EXPECT_EQ(supervision_.reason(), StopReason::kCommandEnded);
+}
+
+TEST_F(SupervisionTest, WhatIsLeftBehindMayEndByItself) {
+  supervision_.OnCommandEnded(At(1'000));
+  EXPECT_THAT(StepsAt(1'999), IsEmpty());
+  supervision_.OnNobodyLeft();
+  EXPECT_THAT(StepsAt(2'000), ElementsAre(kFinish));
+}
+
+TEST_F(SupervisionTest, WhatIsLeftBehindEndsWithTheLease) {
+  supervision_.OnCommandEnded(At(9'000));
+  EXPECT_EQ(supervision_.NextWake(), At(10'000));
+  EXPECT_THAT(StepsAt(10'000), ElementsAre(kTerm, kCont));
+  EXPECT_THAT(StepsAt(12'000), ElementsAre(kKill));
+  EXPECT_FALSE(MeansOwnershipLost(supervision_.reason()));
 }
 
 TEST_F(SupervisionTest, ACommandThatLeavesNobodyBehindIsSimplyOver) {
@@ -143,9 +160,8 @@ TEST_F(SupervisionTest, ACommandThatLeavesNobodyBehindIsSimplyOver) {
 
 TEST_F(SupervisionTest, ACommandThatEndsJustBeforeTheDeadlineWasCovered) {
   supervision_.OnCommandEnded(At(9'999));
-  EXPECT_THAT(StepsAt(10'000), ElementsAre(kTerm, kCont));
-  EXPECT_EQ(supervision_.NextWake(), At(11'999));
   supervision_.OnLost(At(10'000));
+  EXPECT_THAT(StepsAt(10'000), ElementsAre(kTerm, kCont));
   supervision_.OnNobodyLeft();
   EXPECT_FALSE(MeansOwnershipLost(supervision_.reason()));
 }
@@ -181,7 +197,7 @@ TEST_F(SupervisionTest, NeverSignalsAGroupWhoseLeaderWasReaped) {
   supervision_.OnSignal(SIGUSR1);
   supervision_.OnCommandEnded(At(1'000));
   supervision_.OnSignal(SIGUSR2);
-  EXPECT_THAT(StepsAt(1'000), ElementsAre(kTerm, kCont));
+  EXPECT_THAT(StepsAt(1'000), IsEmpty());
 }
 
 TEST_F(SupervisionTest, ASuspendedCommandSuspendsItsWrapperOnlyAtATerminal) {

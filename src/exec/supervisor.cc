@@ -189,7 +189,7 @@ void Supervisor::Exec(ToSupervisor& start, int errors) {
   std::vector<std::string> environment = EnvironmentOf(command_, start);
   const std::vector<char*> words = Pointers(command_.words);
   const std::vector<char*> variables = Pointers(environment);
-  sigprocmask(SIG_SETMASK, &mask_, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
   execvpe(words[0], words.data(), variables.data());
   const int error = errno;
   _exit(write(errors, &error, sizeof error) == sizeof error ? ExitCodeOfExecError(error) : 126);
@@ -368,7 +368,7 @@ Result<SupervisorHandle> ForkSupervisor(const Command& command) {
   sigset_t all{};
   sigset_t before{};
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t group = getpgrp();
   const pid_t process = fork();
   if (process == 0) {
@@ -377,7 +377,7 @@ Result<SupervisorHandle> ForkSupervisor(const Command& command) {
     _exit(0);
   }
   const int error = errno;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (process < 0) {
     return Error{ErrorCode::kIo, "fork: " + std::generic_category().message(error), {}, {}};
   }
