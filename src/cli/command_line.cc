@@ -313,7 +313,12 @@ Verb& Verb::Note(const std::string& text) {
 
 void Verb::Run(Action action) {
   CommandLine& line = *line_;
-  app_->callback([&line, action = std::move(action)] { line.chosen_ = action; });
+  app_->callback([&line, connection = connection_, action = std::move(action)] {
+    line.chosen_ = action;
+    if (connection != nullptr) {
+      line.invocation_.connection = *connection;
+    }
+  });
 }
 
 CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kPurpose, "holdfast")) {
@@ -353,7 +358,8 @@ Verb CommandLine::Local(const char* path, const char* chapter, const char* purpo
 
 Verb CommandLine::OnService(const char* path, const char* chapter, const char* purpose) {
   Verb verb = Local(path, chapter, purpose);
-  AddConnection(*verb.app_, invocation_.connection);
+  verb.connection_ = std::make_shared<Connection>();
+  AddConnection(*verb.app_, *verb.connection_);
   return verb;
 }
 

@@ -88,6 +88,8 @@ class Verb {
   CommandLine* line_;
   CLI::App* app_;
   CLI::Option* last_ = nullptr;
+  // One of each verb's own: CLI11 fills the options of *all* verbs from the environment.
+  std::shared_ptr<Connection> connection_;
 };
 
 class CommandLine {
