@@ -22,6 +22,7 @@ constexpr const char* kRootFooter =
     "  holdfast demo                                     watch what it guarantees\n"
     "  holdfast server --data-dir data &                 a server on 127.0.0.1:7420\n"
     "  holdfast acquire orders/7 --ttl 30s -o json       take a lock\n"
+    "  holdfast lock backup -- ./backup.sh               run a command under a lock\n"
     "`holdfast VERB --help` explains each verb; docs/CLI.md has the schema of `-o json`.";
 
 constexpr std::size_t kHelpWidth = 88;
@@ -49,7 +50,9 @@ std::string Wrapped(const std::string& text, std::size_t indent, std::size_t beg
 
 class HelpFormat : public CLI::Formatter {
  public:
-  HelpFormat() { column_width(kHelpColumn); }
+  explicit HelpFormat(std::string usage_tail = {}) : usage_tail_(std::move(usage_tail)) {
+    column_width(kHelpColumn);
+  }
 
   std::string make_description(const CLI::App* app) const override {
     return Wrapped(app->get_description(), 0, 0) + "\n\n";
@@ -59,7 +62,9 @@ class HelpFormat : public CLI::Formatter {
          parent = parent->get_parent()) {
       name = parent->get_name() + " " + name;
     }
-    return CLI::Formatter::make_usage(app, name);
+    std::string usage = CLI::Formatter::make_usage(app, name);
+    usage.insert(usage.find_last_not_of('\n') + 1, usage_tail_);
+    return usage;
   }
   // In a list of verbs the first sentence is enough.
   std::string make_subcommand(const CLI::App* app) const override {
@@ -79,6 +84,8 @@ class HelpFormat : public CLI::Formatter {
                                    : left + "\n" + std::string(kHelpColumn, ' ');
     return start + Wrapped(right, kHelpColumn, kHelpColumn) + "\n";
   }
+
+  const std::string usage_tail_;
 };
 
 // An option's value cannot be used. Thrown through CLI11, which knows only its own errors.
@@ -271,6 +278,12 @@ Verb& Verb::Pairs(const char* names, std::map<std::string, std::string>& out, co
   return *this;
 }
 
+Verb& Verb::Command(std::vector<std::string>& out) {
+  line_->commands_[app_->get_name()] = &out;
+  app_->formatter(std::make_shared<HelpFormat>(" -- COMMAND [ARGUMENT]..."));
+  return *this;
+}
+
 Verb& Verb::Required() {
   last_->required();
   return *this;
@@ -293,9 +306,19 @@ Verb& Verb::Exits(const std::vector<ExitCode>& codes) {
   return *this;
 }
 
+Verb& Verb::Note(const std::string& text) {
+  app_->footer(app_->get_footer() + text);
+  return *this;
+}
+
 void Verb::Run(Action action) {
   CommandLine& line = *line_;
-  app_->callback([&line, action = std::move(action)] { line.chosen_ = action; });
+  app_->callback([&line, connection = connection_, action = std::move(action)] {
+    line.chosen_ = action;
+    if (connection != nullptr) {
+      line.invocation_.connection = *connection;
+    }
+  });
 }
 
 CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kPurpose, "holdfast")) {
@@ -335,7 +358,8 @@ Verb CommandLine::Local(const char* path, const char* chapter, const char* purpo
 
 Verb CommandLine::OnService(const char* path, const char* chapter, const char* purpose) {
   Verb verb = Local(path, chapter, purpose);
-  AddConnection(*verb.app_, invocation_.connection);
+  verb.connection_ = std::make_shared<Connection>();
+  AddConnection(*verb.app_, *verb.connection_);
   return verb;
 }
 
@@ -346,6 +370,15 @@ int CommandLine::Refuse(const Error& error) const {
 
 int CommandLine::Run(int argc, const char* const* argv) {
   invocation_.words.assign(argv + std::min(argc, 1), argv + argc);
+  std::vector<std::string>& words = invocation_.words;
+  const auto command = words.empty() ? commands_.end() : commands_.find(words.front());
+  if (command != commands_.end()) {
+    const auto dashes = std::find(words.begin(), words.end(), "--");
+    if (dashes != words.end()) {
+      command->second->assign(dashes + 1, words.end());
+      argc -= static_cast<int>(words.end() - dashes);
+    }
+  }
   try {
     root_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

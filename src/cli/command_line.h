@@ -69,12 +69,16 @@ class Verb {
                const std::vector<std::string>& words, const char* help);
   // KEY=VALUE, any number of times.
   Verb& Pairs(const char* names, std::map<std::string, std::string>& out, const char* help);
+  // A command and its arguments behind a `--`, taken as they are.
+  Verb& Command(std::vector<std::string>& out);
   // The option that was added last must be given.
   Verb& Required();
 
   Verb& Example(const std::string& text);
   // Beside 0, 64, 69, 70 and 77, which any verb may give.
   Verb& Exits(const std::vector<ExitCode>& codes);
+  // More words at the end of the help.
+  Verb& Note(const std::string& text);
   void Run(Action action);
 
  private:
@@ -84,6 +88,8 @@ class Verb {
   CommandLine* line_;
   CLI::App* app_;
   CLI::Option* last_ = nullptr;
+  // One of each verb's own: CLI11 fills the options of *all* verbs from the environment.
+  std::shared_ptr<Connection> connection_;
 };
 
 class CommandLine {
@@ -112,6 +118,7 @@ class CommandLine {
   std::unique_ptr<CLI::App> root_;
   Invocation invocation_;
   std::optional<std::string> format_;
+  std::map<std::string, std::vector<std::string>*> commands_;  // by verb
   Action chosen_;
 };
 

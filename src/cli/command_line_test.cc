@@ -1,5 +1,6 @@
 #include "cli/command_line.h"
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ class CommandLineTest : public testing::Test {
     std::vector<std::uint64_t> sizes;
     std::map<std::string, std::string> metadata;
     std::optional<std::string> color;
+    std::vector<std::string> command;
     bool flag = false;
   };
 
@@ -33,6 +35,14 @@ class CommandLineTest : public testing::Test {
     Ran ran;
     CommandLine line;
     line.DescribeGroup("paint", "Group", "Colours.");
+    line.OnService("other", "", "Takes a command.")
+        .Text("NAME", ran.options.name, "What")
+        .Required()
+        .Command(ran.options.command)
+        .Run([&ran](const Invocation& invocation) {
+          ran.invocation = invocation;
+          return 6;
+        });
     line.OnService("paint wall", "", "Paints.")
         .Text("NAME", ran.options.name, "What")
         .Required()
@@ -133,6 +143,27 @@ TEST_F(CommandLineTest, HelpOfAVerbHasExampleAndExitCodes) {
                            "Exit codes:\n  0   done\n", "  75  not acquired"}) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   }
+}
+
+TEST_F(CommandLineTest, TakesTheWordsOfACommandAsTheyAre) {
+  const auto ran =
+      Run({"other", "n", "--timeout", "5m", "--", "run", "--timeout", "", "--", "[a,b]"});
+  ASSERT_EQ(ran.code, 6) << ran.err;
+  EXPECT_EQ(ran.options.name, "n");
+  EXPECT_EQ(ran.options.command, (std::vector<std::string>{"run", "--timeout", "", "--", "[a,b]"}));
+  EXPECT_EQ(ran.invocation->connection.timeout, Seconds(300));
+  EXPECT_EQ(ran.invocation->words.size(), 10u);
+  EXPECT_EQ(Run({"other", "--", "run"}).code, kUsage);  // NAME is missing
+}
+
+TEST_F(CommandLineTest, AnOptionGoesBeforeTheEnvironment) {
+  ASSERT_EQ(setenv("HOLDFAST_ENDPOINTS", "env:1", 1), 0);  // NOLINT(concurrency-mt-unsafe)
+  const auto given = Run({"paint", "wall", "n", "--endpoints", "option:2"});
+  const auto absent = Run({"paint", "wall", "n"});
+  unsetenv("HOLDFAST_ENDPOINTS");  // NOLINT(concurrency-mt-unsafe)
+  ASSERT_TRUE(given.invocation.has_value() && absent.invocation.has_value());
+  EXPECT_EQ(given.invocation->connection.endpoints, std::vector<std::string>{"option:2"});
+  EXPECT_EQ(absent.invocation->connection.endpoints, std::vector<std::string>{"env:1"});
 }
 
 }  // namespace

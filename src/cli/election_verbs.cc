@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/answers.h"
+#include "cli/holding_command.h"
 #include "cli/service.h"
 #include "cli/signals.h"
 #include "cli/verbs.h"
@@ -22,6 +24,7 @@ struct ElectOptions {
   std::optional<Duration> wait;
   std::optional<Duration> stop_time;
   std::string owner;
+  std::vector<std::string> command;
 };
 
 // From the client's thread, which must not wait for a slow reader of our output, to the one that
@@ -134,7 +137,29 @@ client::LockUpdate Campaign(const Invocation& invocation, client::Client& client
   }
 }
 
+// What every campaign asks for; `wait` is the caller's.
+client::LockGoal GoalOf(const ElectOptions& options) {
+  return {.acquire = {.namespace_name = {},
+                      .resource = options.resource,
+                      .request_id = client::NewRequestId(),
+                      .owner = options.owner,
+                      .ttl = options.ttl,
+                      .session_id = {},
+                      .wait = {},
+                      .metadata = {},
+                      .context = {}},
+          .value = options.value,
+          .stop_time = options.stop_time.value_or(Duration::zero())};
+}
+
 int Elect(const Invocation& invocation, const ElectOptions& options) {
+  if (!options.command.empty()) {
+    return RunHolding(invocation, {.goal = GoalOf(options),
+                                   .wait = options.wait,
+                                   .stop_time = options.stop_time,
+                                   .conflict_exit_code = {},
+                                   .command = options.command});
+  }
   SignalWatch signals;
   return WithClient(invocation, [&](client::Client& client) {
     Duration wait = options.wait.value_or(Duration::zero());
@@ -150,17 +175,8 @@ int Elect(const Invocation& invocation, const ElectOptions& options) {
     }
     client::LockUpdate end;
     do {
-      client::LockGoal goal{.acquire = {.namespace_name = {},
-                                        .resource = options.resource,
-                                        .request_id = client::NewRequestId(),
-                                        .owner = options.owner,
-                                        .ttl = options.ttl,
-                                        .session_id = {},
-                                        .wait = wait,
-                                        .metadata = {},
-                                        .context = {}},
-                            .value = options.value,
-                            .stop_time = options.stop_time.value_or(Duration::zero())};
+      client::LockGoal goal = GoalOf(options);
+      goal.acquire.wait = wait;
       end = Campaign(invocation, client, signals, goal);
     } while (!options.wait.has_value() && WaitWasOver(end) && !signals.came());
     return end.error.has_value() && end.state == client::LockState::kNotAcquired
@@ -175,16 +191,20 @@ void AddElect(CommandLine& line) {
                  "Campaign for a leadership and hold it, printing one line per change: "
                  "CAMPAIGNING, LEADING, REVOKING, LOST, RESIGNED. Ctrl-C or SIGTERM resigns. Stop "
                  "leading at once on any line but LEADING and REVOKING; after REVOKING it ends "
-                 "soon.")
+                 "soon. With a command behind `--`, run that while leading instead, as `holdfast "
+                 "lock` does.")
       .Text("NAME", options->resource, "The election")
       .Required()
+      .Command(options->command)
       .Text("--value", options->value, "What the leader proclaims, such as its address")
       .Required()
       .Time("--ttl", options->ttl, "Lifetime of the lease, renewed in time (30s)")
       .Time("--wait", options->wait, "Give up after waiting this long (never)")
-      .Time("--stop-time", options->stop_time, "How long stopping to lead takes (0s)")
+      .Time("--stop-time", options->stop_time,
+            "How long stopping to lead takes (0s; of a command: from SIGTERM to SIGKILL, 5s or a "
+            "quarter of the ttl)")
       .Text("--owner", options->owner, "Who asks, for people who look")
-      .Example("holdfast elect schedulers/main --value $(hostname):9000")
+      .Example("holdfast elect schedulers/main --value $(hostname):9000 -- ./scheduler")
       .Exits({kOutcomeUnknown, kNotAcquired, kOwnershipLost})
       .Run([options](const Invocation& invocation) { return Elect(invocation, *options); });
 }

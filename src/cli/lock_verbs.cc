@@ -1,9 +1,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/id.h"
 #include "cli/answers.h"
+#include "cli/holding_command.h"
 #include "cli/service.h"
 #include "cli/signals.h"
 #include "cli/verbs.h"
@@ -248,6 +250,61 @@ void AddBreak(CommandLine& line) {
       .Run([options](const Invocation& invocation) { return Break(invocation, *options); });
 }
 
+struct LockOptions {
+  std::string resource;
+  std::optional<Duration> ttl;
+  std::optional<Duration> wait;
+  std::optional<Duration> stop_time;
+  std::string owner;
+  std::map<std::string, std::string> metadata;
+  std::optional<std::uint64_t> conflict_exit_code;
+  std::vector<std::string> command;
+};
+
+int Lock(const Invocation& invocation, const LockOptions& options) {
+  return RunHolding(invocation, {.goal = {.acquire = {.namespace_name = {},
+                                                      .resource = options.resource,
+                                                      .request_id = {},
+                                                      .owner = options.owner,
+                                                      .ttl = options.ttl,
+                                                      .session_id = {},
+                                                      .wait = {},
+                                                      .metadata = options.metadata,
+                                                      .context = {}},
+                                          .value = {},
+                                          .stop_time = {}},
+                                 .wait = options.wait.value_or(Duration::zero()),
+                                 .stop_time = options.stop_time,
+                                 .conflict_exit_code = options.conflict_exit_code,
+                                 .command = options.command});
+}
+
+void AddLock(CommandLine& line) {
+  auto options = std::make_shared<LockOptions>();
+  line.OnService("lock", kChapter,
+                 "Run a command while a lock is held. The lease is renewed in the background; if "
+                 "it cannot be, the command and everything that it started are stopped before "
+                 "somebody else can get the lock: SIGTERM, after --stop-time SIGKILL. So they are "
+                 "if this program dies. Signals are passed on. The command finds "
+                 "HOLDFAST_RESOURCE, HOLDFAST_FENCING_TOKEN and HOLDFAST_LEASE_ID in its "
+                 "environment: hand the token to what the lock protects.")
+      .Text("NAME", options->resource, "The resource: [a-z0-9][a-z0-9._:/-]{0,254}")
+      .Required()
+      .Command(options->command)
+      .Time("--ttl", options->ttl, "Lifetime of the lease (the namespace's default, 30s)")
+      .Time("--wait", options->wait, "Wait in the queue for at most this long (0s: try once)")
+      .Time("--stop-time", options->stop_time,
+            "From SIGTERM to SIGKILL; the work ends earlier by this (5s, or a quarter of the ttl)")
+      .Number("--conflict-exit-code", options->conflict_exit_code,
+              "Exit with this instead of 75 if it is not acquired (0 to 255)")
+      .Text("--owner", options->owner, "Who asks, for people who look")
+      .Pairs("--metadata", options->metadata, "Shown to whoever describes the lock")
+      .Example("holdfast lock backups/db --ttl 30s --wait 10m -- pg_dump -f db.dump db")
+      .Exits({kOutcomeUnknown, kNotAcquired, kOwnershipLost})
+      .Note(kCommandExits)
+      .Run([options](const Invocation& invocation) { return Lock(invocation, *options); });
+}
+
 }  // namespace
 
 void AddLockVerbs(CommandLine& line) {
@@ -255,6 +312,7 @@ void AddLockVerbs(CommandLine& line) {
   AddRenewAndRelease(line);
   AddCancel(line);
   AddBreak(line);
+  AddLock(line);
 }
 
 }  // namespace holdfast::cli

@@ -6,7 +6,7 @@
 
 namespace holdfast::cli {
 
-void AddLockVerbs(CommandLine& line);       // acquire, renew, release, cancel, break
+void AddLockVerbs(CommandLine& line);       // acquire, renew, release, cancel, break, lock
 void AddLookVerbs(CommandLine& line);       // describe, list, watch, check-token, status
 void AddElectionVerbs(CommandLine& line);   // elect, leader, proclaim
 void AddSessionVerbs(CommandLine& line);    // session ...

@@ -463,7 +463,7 @@ class Program(harness.TestCase):
         self.assertEqual(holdfast.json("status")["holds"], 0)
 
     def test_help_teaches(self):
-        verbs = ("acquire renew release cancel break describe list watch check-token status elect "
+        verbs = ("acquire renew release cancel break lock describe list watch check-token status elect "
                  "leader proclaim server backup restore recover demo").split()
         verbs += ["session open", "session keepalive", "session close", "session describe",
                   "namespace create", "namespace set", "namespace get", "namespace list",
