@@ -13,6 +13,7 @@ struct ServerOptions {
   std::string config;
   std::string data_dir;
   std::string listen;
+  std::string http;
   std::string audit_log;
   std::string log_level;
   bool insecure = false;
@@ -30,6 +31,7 @@ std::vector<std::string> OverridesOf(const ServerOptions& options) {
   };
   add("data_dir", options.data_dir);
   add("listen", options.listen);
+  add("http_listen", options.http);
   add("audit_log", options.audit_log);
   add("log_level", options.log_level);
   add("insecure", options.insecure ? "true" : "");
@@ -65,6 +67,7 @@ void AddServerVerb(CommandLine& line) {
              "standard error.")
       .Text("--data-dir", options->data_dir, "Where the journal and its snapshots are")
       .Text("--listen", options->listen, "HOST:PORT of the gRPC listener (127.0.0.1:7420)")
+      .Text("--http", options->http, "HOST:PORT of the HTTP listener (none)")
       .Text("--config", options->config, "TOML file with options; flags override it")
       .Text("--audit-log", options->audit_log, "One JSON line per change of ownership goes here")
       .Text("--log-level", options->log_level, "debug, info, warning or error (info)")

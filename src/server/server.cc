@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -35,6 +36,10 @@ engine::RunnerOptions RunnerOptionsOf(const Config& config) {
   options.tick = config.tick;
   options.snapshot_bytes = config.snapshot_bytes;
   return options;
+}
+
+std::string WithPort(const std::string& listen, int port) {
+  return listen.substr(0, listen.rfind(':') + 1) + std::to_string(port);
 }
 
 sigset_t HandledSignals() {
@@ -69,13 +74,13 @@ Status Server::Open() {
     return checked;
   }
   log::SetLevel(LogLevelOf(config_));
-  auto authenticator = Authenticator::Create({.identities = config_.identities,
-                                              .client_certificates = !config_.tls_client_ca.empty(),
-                                              .loopback = IsLoopback(config_.listen)});
-  if (!authenticator.ok()) {
-    return authenticator.error();
+  auto authenticator = MakeAuthenticator(config_.listen);
+  auto for_http = MakeAuthenticator(config_.http_listen);
+  if (!authenticator.ok() || !for_http.ok()) {
+    return authenticator.ok() ? for_http.error() : authenticator.error();
   }
-  authenticator_ = std::make_unique<Authenticator>(std::move(*authenticator));
+  authenticator_ = std::move(*authenticator);
+  http_authenticator_ = std::move(*for_http);
   files_ = std::make_unique<storage::PosixFileSystem>();
   auto runner = engine::Runner::Start(*files_, clock_, RunnerOptionsOf(config_));
   if (!runner.ok()) {
@@ -91,10 +96,20 @@ Status Server::Open() {
     audit_ = std::move(*audit);
     runner_->AddObserver(*audit_);
   }
-  return OpenFront();
+  return OpenFronts();
 }
 
-Status Server::OpenFront() {
+Result<std::unique_ptr<Authenticator>> Server::MakeAuthenticator(const std::string& listen) const {
+  auto authenticator = Authenticator::Create({.identities = config_.identities,
+                                              .client_certificates = !config_.tls_client_ca.empty(),
+                                              .loopback = IsLoopback(listen)});
+  if (!authenticator.ok()) {
+    return authenticator.error();
+  }
+  return std::make_unique<Authenticator>(std::move(*authenticator));
+}
+
+Status Server::OpenFronts() {
   GrpcFrontOptions options;
   options.listen = config_.listen;
   options.keepalive_time = config_.keepalive_time;
@@ -113,9 +128,38 @@ Status Server::OpenFront() {
     return front.error();
   }
   front_ = std::move(*front);
-  address_ =
-      config_.listen.substr(0, config_.listen.rfind(':') + 1) + std::to_string(front_->port());
+  address_ = WithPort(config_.listen, front_->port());
+  return config_.http_listen.empty() ? Status() : OpenHttp(options);
+}
+
+Status Server::OpenHttp(const GrpcFrontOptions& pem) {
+  HttpFrontOptions options;
+  options.listen = config_.http_listen;
+  options.certificate = pem.certificate;
+  options.key = pem.key;
+  options.client_ca = pem.client_ca;
+  options.loop = pem.loop;
+  options.calls.other_loads = [this] { return std::vector<FrontLoad>{{"grpc", counters()}}; };
+  options.calls.max_watches = config_.http_max_watches;
+  options.calls.check_host = http_authenticator_->IsOpen() && IsLoopback(config_.http_listen);
+  options.limits = {.max_connections = config_.http_max_connections,
+                    .header_bytes = config_.http_header_bytes,
+                    .body_bytes = config_.http_body_bytes,
+                    .idle_timeout = config_.http_idle_timeout,
+                    .request_timeout = config_.http_request_timeout,
+                    .keepalive_time = config_.keepalive_time,
+                    .keepalive_timeout = config_.keepalive_timeout};
+  auto http = HttpFront::Start(*runner_, clock_, *http_authenticator_, audit_.get(), options);
+  if (!http.ok()) {
+    return http.error();
+  }
+  http_ = std::move(*http);
+  http_address_ = WithPort(config_.http_listen, http_->port());
   return {};
+}
+
+FrontCounters Server::http_counters() const {
+  return http_ == nullptr ? FrontCounters{} : http_->counters();
 }
 
 void Server::Stop() {
@@ -123,7 +167,14 @@ void Server::Stop() {
     return;
   }
   stopped_ = true;
+  // Side by side, so that both have all of the time.
+  std::thread http([this] {
+    if (http_ != nullptr) {
+      http_->Stop(config_.stop_timeout);
+    }
+  });
   front_->Stop(config_.stop_timeout);
+  http.join();
   runner_->Stop();
 }
 
@@ -160,7 +211,9 @@ Status RunServer(const Config& config) {
   if (!server.ok()) {
     return server.error();
   }
-  log::Info("holdfast is ready listen={} data_dir={}", (*server)->address(), config.data_dir);
+  const std::string& http = (*server)->http_address();
+  log::Info("holdfast is ready listen={} http={} data_dir={}", (*server)->address(),
+            http.empty() ? "none" : http, config.data_dir);
   RunUntilSignal(**server);
   return {};
 }
