@@ -224,7 +224,7 @@ void HttpCall::Pump() {
   if (!text.empty()) {
     sending_ = true;
     const bool first = !std::exchange(stream_begun_, true);
-    SendPiece(first ? EventStreamHead() + text : std::move(text), false);
+    SendPiece(first ? EventStreamHead(loop().clock().Wall()) + text : std::move(text), false);
   }
 }
 

@@ -35,7 +35,9 @@ using TlsStream = asio::ssl::stream<tcp::socket>;
 constexpr std::size_t kReadAheadBytes = 4096;
 // What a client may still send after an answer that closes; then it is cut off.
 constexpr std::size_t kLingerBytes = std::size_t{1} << 20U;
-constexpr Duration kLingerTime = Seconds(2);
+constexpr Duration kLingerTime = Seconds(1);
+// What a client that is sending a request has left when the server stops.
+constexpr Duration kStoppingTime = Seconds(1);
 // A quiet stream of events sends a comment, so that proxies keep it open.
 constexpr Duration kStreamPulse = Seconds(15);
 // While the process has no file descriptors left.
@@ -124,8 +126,12 @@ class Connection final : public Peer {
   const Credentials& Certificate() const override { return certificate_; }
 
   void Send(HttpResponse&& response) override {
+    if (state_ == State::kClosed) {
+      return;
+    }
     response.close = response.close || !keep_alive_;
     close_after_ = response.close;
+    response.headers.emplace_back("Date", HttpDate(loop().clock().Wall()));
     std::string text = Serialize(response);
     if (head_) {
       text.resize(text.size() - response.body.size());
@@ -135,6 +141,9 @@ class Connection final : public Peer {
   }
 
   void SendPiece(std::string&& text, bool last) override {
+    if (state_ == State::kClosed) {
+      return;
+    }
     close_after_ = last;
     if (!text.empty()) {
       Write(std::move(text));
@@ -143,8 +152,10 @@ class Connection final : public Peer {
   }
 
   void OnStopping() override {
-    if (state_ == State::kIdle) {
+    if (state_ == State::kIdle || state_ == State::kHandshake) {
       Close();
+    } else if (state_ == State::kReading) {
+      deadline_ = std::min(deadline_, loop().clock().Boot() + kStoppingTime);
     }
   }
 
@@ -256,6 +267,7 @@ class Connection final : public Peer {
 
   void ReadHeader() {
     state_ = State::kReading;
+    head_ = false;
     SetDeadline(room_.limits.request_timeout);
     parser_.emplace();
     parser_->header_limit(static_cast<std::uint32_t>(room_.limits.header_bytes));
@@ -321,9 +333,6 @@ class Connection final : public Peer {
   }
 
   void Write(std::string&& text) {
-    if (state_ == State::kClosed) {
-      return;
-    }
     SetDeadline(room_.limits.request_timeout);
     out_ = std::move(text);
     asio::async_write(stream_, asio::buffer(out_), Then(written_step_));
@@ -340,6 +349,9 @@ class Connection final : public Peer {
     if (state_ == State::kStreaming) {
       SetNoDeadline();
       sent_at_ = loop().clock().Boot();
+      if (!reading_) {
+        buffer_.clear();  // what was sent behind the request
+      }
       ReadAhead();
       return OnPieceSent();
     }

@@ -4,8 +4,11 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
+#include <ctime>
 
 #include <boost/beast/http/status.hpp>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -120,9 +123,16 @@ std::string Serialize(const HttpResponse& response) {
   return text + response.body;
 }
 
-std::string EventStreamHead() {
+std::string EventStreamHead(WallTime now) {
   return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-         "X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";
+         "X-Accel-Buffering: no\r\nX-Content-Type-Options: nosniff\r\nDate: " +
+         HttpDate(now) + "\r\nConnection: close\r\n\r\n";
+}
+
+std::string HttpDate(WallTime now) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}",
+                     fmt::gmtime(static_cast<std::time_t>(seconds.count())));
 }
 
 HttpResponse ProblemResponse(const Error& error, int status) {

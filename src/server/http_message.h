@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 
 namespace holdfast::server {
 
@@ -34,7 +35,9 @@ struct HttpResponse {
 // The bytes of the response. Nothing that this service says may be cached.
 std::string Serialize(const HttpResponse& response);
 // The head of a stream of server-sent events; it lasts until the connection ends.
-std::string EventStreamHead();
+std::string EventStreamHead(WallTime now);
+// As the header Date has it.
+std::string HttpDate(WallTime now);
 
 // RFC 9457. `status` 0: the one that belongs to the code of the error.
 HttpResponse ProblemResponse(const Error& error, int status = 0);

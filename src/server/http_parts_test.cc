@@ -138,6 +138,11 @@ TEST(HttpMessageTest, AResponseHasItsLengthAndSaysWhetherItIsTheLast) {
   EXPECT_NE(Serialize(response).find("\r\nConnection: close\r\n\r\n{}"), std::string::npos);
 }
 
+TEST(HttpMessageTest, Dates) {
+  EXPECT_EQ(HttpDate(WallTime(Seconds(784'111'777) + Millis(999))),
+            "Sun, 06 Nov 1994 08:49:37 GMT");
+}
+
 TEST(HttpJsonTest, ErrorsNameTheField) {
   const auto field = [](const std::string& text) {
     v1::AcquireRequest request;

@@ -428,7 +428,9 @@ class LongPolls(HttpCase):
     def test_versions_and_methods_of_http(self):
         self.start()
         old = read_all(self.raw(b"GET /healthz HTTP/1.0\r\n\r\n"))
-        self.assertTrue(old.endswith(b"Connection: close\r\n\r\nok\n"), old)
+        self.assertIn(b"\r\nConnection: close\r\n", old)
+        self.assertTrue(old.endswith(b"\r\n\r\nok\n"), old)
+        self.assertRegex(old, rb"\r\nDate: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n")
         connection = self.connect()
         connection.request("HEAD", "/healthz")
         self.assertEqual(Reply(connection.getresponse()).text, "")
