@@ -24,14 +24,14 @@ struct HttpCallOptions {
 
 class HttpCall : public Call {
  public:
+  ~HttpCall() override;
+
   void OnReply(std::uint32_t cookie, engine::Reply& reply) final;
   void OnStop() final;
   void OnWake() final;
 
  protected:
   HttpCall(Loop& loop, const HttpCallOptions& options);
-  ~HttpCall() override;
-
   // One whole request is there. Its answer goes to Send or SendPiece, perhaps before this returns.
   // Only when the answer to the one before was sent, and no more after a SendPiece.
   void Answer(const HttpRequest& request);

@@ -102,6 +102,7 @@ class Connection final : public Peer {
         buffer_(room.limits.header_bytes + room.limits.body_bytes + kReadAheadBytes) {
     room_.peers.insert(this);
   }
+  ~Connection() override { room_.peers.erase(this); }
 
   void Start() {
     if constexpr (kTls) {
@@ -172,8 +173,6 @@ class Connection final : public Peer {
     kClosed,
   };
   using Step = typename Call::template Step<Connection>;
-
-  ~Connection() override { room_.peers.erase(this); }
 
   // The handler of an operation; `step` follows it on this thread, always.
   auto Then(Step& step) {
