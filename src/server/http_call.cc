@@ -230,7 +230,11 @@ void HttpCall::Pump() {
 
 void HttpCall::OnPieceSent() {
   sending_ = false;
-  Pump();
+  if (last_words_.empty()) {
+    Pump();
+  } else {
+    SendPiece(std::exchange(last_words_, ""), true);
+  }
 }
 
 void HttpCall::SendComment() {
@@ -255,11 +259,11 @@ void HttpCall::EndFeed(const Error& error) {
   if (!stream_begun_) {
     return Fail(error);
   }
-  const bool sending = sending_;
   Gone();
-  // Behind a piece that is being sent nothing fits any more; the client comes back as after a
-  // connection that broke.
-  SendPiece(sending ? "" : "event: problem\ndata: " + ProblemJson(error) + "\n\n", true);
+  last_words_ = "event: problem\ndata: " + ProblemJson(error) + "\n\n";
+  if (!sending_) {
+    OnPieceSent();
+  }
 }
 
 void HttpCall::Gone() {

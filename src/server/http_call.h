@@ -73,6 +73,7 @@ class HttpCall : public Call {
   bool may_wait_ = false;      // the request in the engine may wait for a lock
   bool stream_begun_ = false;  // the head of the event stream was sent
   bool sending_ = false;       // a piece
+  std::string last_words_;     // of an event stream, behind the piece that is being sent
 };
 
 }  // namespace holdfast::server

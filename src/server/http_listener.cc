@@ -146,9 +146,7 @@ class Connection final : public Peer {
       return;
     }
     close_after_ = last;
-    if (!text.empty()) {
-      Write(std::move(text));
-    }
+    Write(std::move(text));
     state_ = State::kStreaming;
   }
 
