@@ -15,6 +15,7 @@ struct ServerOptions {
   std::string data_dir;
   std::string listen;
   std::string resp;
+  std::string http;
   std::string audit_log;
   std::string log_level;
   bool insecure = false;
@@ -33,6 +34,7 @@ std::vector<std::string> OverridesOf(const ServerOptions& options) {
   add("data_dir", options.data_dir);
   add("listen", options.listen);
   add("resp_listen", options.resp);
+  add("http_listen", options.http);
   add("audit_log", options.audit_log);
   add("log_level", options.log_level);
   add("insecure", options.insecure ? "true" : "");
@@ -76,6 +78,7 @@ void AddServerVerb(CommandLine& line) {
       .Text("--listen", options->listen, "HOST:PORT of the gRPC listener (127.0.0.1:7420)")
       .Text("--resp", options->resp,
             "HOST:PORT of the RESP (Redis protocol) listener, the fast path (none)")
+      .Text("--http", options->http, "HOST:PORT of the HTTP listener (none)")
       .Text("--config", options->config, "TOML file with options; flags override it")
       .Text("--audit-log", options->audit_log, "One JSON line per change of ownership goes here")
       .Text("--log-level", options->log_level, "debug, info, warning or error (info)")

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 
 #include "gateway/resp_arguments.h"
@@ -561,11 +562,11 @@ void RespConnection::Drop() {
 
 }  // namespace
 
-void ServeRespConnection(server::Loop& loop, tcp::socket socket, std::uint64_t id) {
+void ServeRespConnection(server::Loop& loop, RespSocket&& socket, std::uint64_t id) {
   new RespConnection(loop, std::move(socket), id);
 }
 
-void RefuseRespConnection(tcp::socket socket, const Error& error) {
+void RefuseRespConnection(RespSocket&& socket, const Error& error) {
   std::string text;
   RespWriter writer(text, 2);
   WriteError(error, writer);

@@ -38,8 +38,8 @@ constexpr std::uint64_t kGiB = kKiB * kKiB * kKiB;
 
 // In the order in which they are printed: options of a table (with a dot) come after all plain
 // ones.
-const std::array<Option, 21>& Options() {
-  static const std::array<Option, 21> options{{
+const std::array<Option, 28>& Options() {
+  static const std::array<Option, 28> options{{
       {"data_dir",
        "Folder of the journal and its snapshots; made with mode 0700 if it is not there. Required.",
        Kind::kText, &Config::data_dir},
@@ -48,6 +48,10 @@ const std::array<Option, 21>& Options() {
       {"resp_listen",
        "HOST:PORT of the RESP (Redis protocol) listener, which has no TLS; empty: none.",
        Kind::kText, &Config::resp_listen},
+      {"http_listen",
+       "HOST:PORT of the HTTP listener, with the TLS files and identities of this page; empty: "
+       "none.",
+       Kind::kText, &Config::http_listen},
       {"insecure",
        "Allows a listener that other machines reach to be without TLS and without identities.",
        Kind::kFlag, &Config::insecure},
@@ -91,6 +95,19 @@ const std::array<Option, 21>& Options() {
       {"keepalive.timeout",
        "A ping without an answer for this long closes it; its waiters are detached.",
        Kind::kDuration, &Config::keepalive_timeout, 100 * kMillisecond, 60 * kSecond},
+      {"http.max_connections", "Connections to HTTP that may be open at once.", Kind::kCount,
+       &Config::http_max_connections, 1, 1'000'000},
+      {"http.max_watches", "Event streams of HTTP that may be open at once.", Kind::kCount,
+       &Config::http_max_watches, 0, 10'000},
+      {"http.header_bytes", "Longest request line with its headers.", Kind::kBytes,
+       &Config::http_header_bytes, kKiB, 1024 * kKiB},
+      {"http.body_bytes", "Longest body of a request.", Kind::kBytes, &Config::http_body_bytes,
+       kKiB, 4 * kKiB * kKiB},
+      {"http.idle_timeout", "A connection without a request for this long is closed.",
+       Kind::kDuration, &Config::http_idle_timeout, kSecond, 3600 * kSecond},
+      {"http.request_timeout",
+       "A client that takes longer to send a request or to take an answer is cut off.",
+       Kind::kDuration, &Config::http_request_timeout, 100 * kMillisecond, 300 * kSecond},
   }};
   return options;
 }
@@ -356,6 +373,41 @@ std::string PrintIdentity(const Identity& identity) {
   return text + fmt::format("namespaces = [{}]\n", names);
 }
 
+// Whoever listens to other machines needs TLS and callers with names.
+Status CheckListener(const char* key, const std::string& address, const Config& config) {
+  const std::size_t colon = address.rfind(':');
+  const auto port =
+      colon == std::string::npos ? std::nullopt : ParseCount(address.substr(colon + 1));
+  if (colon == 0 || !port.has_value() || *port > std::numeric_limits<std::uint16_t>::max()) {
+    return InvalidArgument(key, "HOST:PORT",
+                           fmt::format("{} is \"{}\", must be HOST:PORT", key, address));
+  }
+  if (IsLoopback(address) || config.insecure) {
+    return {};
+  }
+  if (config.tls_cert.empty()) {
+    return InvalidArgument(
+        key, "a loopback address, or tls.cert and tls.key, or insecure",
+        "other machines reach " + address + ": set up TLS, or say insecure = true");
+  }
+  if (config.identities.empty() && config.tls_client_ca.empty()) {
+    return InvalidArgument(
+        key, "a loopback address, or identities, or tls.client_ca, or insecure",
+        "other machines reach " + address +
+            ": set up identities or client certificates, or say insecure = true");
+  }
+  return {};
+}
+
+Status CheckRespListener(const Config& config) {
+  if (!IsLoopback(config.resp_listen) && !config.insecure) {
+    return InvalidArgument("resp_listen", "a loopback address, or insecure",
+                           "other machines reach " + config.resp_listen +
+                               ", and RESP has no TLS here: say insecure = true");
+  }
+  return CheckListener("resp_listen", config.resp_listen, config);
+}
+
 constexpr std::string_view kIdentityHelp = R"(
 # Who may call, one table each. Without any (and without tls.client_ca) everybody is `anonymous`, which is an
 # administrator where the listener is on loopback.
@@ -393,57 +445,7 @@ Result<Config> LoadConfig(const std::string& path, const std::vector<std::string
   return config;
 }
 
-namespace {
-
-Status CheckListen(const char* option, const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  const auto port =
-      colon == std::string::npos ? std::nullopt : ParseCount(listen.substr(colon + 1));
-  if (colon == 0 || !port.has_value() || *port > std::numeric_limits<std::uint16_t>::max()) {
-    return InvalidArgument(option, "HOST:PORT",
-                           std::string(option) + " is \"" + listen + "\", must be HOST:PORT");
-  }
-  return {};
-}
-
-// Listeners that other machines reach have TLS and callers with names, unless `insecure`.
-Status CheckExposure(const Config& config) {
-  if (config.insecure) {
-    return {};
-  }
-  if (!config.resp_listen.empty() && !IsLoopback(config.resp_listen)) {
-    return InvalidArgument("resp_listen", "a loopback address, or insecure",
-                           "other machines reach " + config.resp_listen +
-                               ", and RESP has no TLS here: say insecure = true");
-  }
-  if (IsLoopback(config.listen)) {
-    return {};
-  }
-  if (config.tls_cert.empty()) {
-    return InvalidArgument(
-        "listen", "a loopback address, or tls.cert and tls.key, or insecure",
-        "other machines reach " + config.listen + ": set up TLS, or say insecure = true");
-  }
-  if (config.identities.empty() && config.tls_client_ca.empty()) {
-    return InvalidArgument(
-        "listen", "a loopback address, or identities, or tls.client_ca, or insecure",
-        "other machines reach " + config.listen +
-            ": set up identities or client certificates, or say insecure = true");
-  }
-  return {};
-}
-
-}  // namespace
-
 Status CheckConfig(const Config& config) {
-  if (Status listen = CheckListen("listen", config.listen); !listen.ok()) {
-    return listen;
-  }
-  if (!config.resp_listen.empty()) {
-    if (Status listen = CheckListen("resp_listen", config.resp_listen); !listen.ok()) {
-      return listen;
-    }
-  }
   constexpr std::array<std::string_view, 4> kLevels{"debug", "info", "warning", "error"};
   if (std::find(kLevels.begin(), kLevels.end(), config.log_level) == kLevels.end()) {
     return InvalidArgument(
@@ -459,12 +461,16 @@ Status CheckConfig(const Config& config) {
     return InvalidArgument("tls.client_ca", "only with tls.cert and tls.key",
                            "tls.client_ca needs tls.cert");
   }
-  return CheckExposure(config);
-}
-
-bool OnlyLoopback(const Config& config) {
-  return IsLoopback(config.listen) &&
-         (config.resp_listen.empty() || IsLoopback(config.resp_listen));
+  if (Status listener = CheckListener("listen", config.listen, config); !listener.ok()) {
+    return listener;
+  }
+  if (!config.http_listen.empty()) {
+    if (Status listener = CheckListener("http_listen", config.http_listen, config);
+        !listener.ok()) {
+      return listener;
+    }
+  }
+  return config.resp_listen.empty() ? Status() : CheckRespListener(config);
 }
 
 std::string PrintConfig(const Config& config) {

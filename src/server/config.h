@@ -19,6 +19,7 @@ struct Config {
   std::string data_dir;
   std::string listen = "127.0.0.1:7420";
   std::string resp_listen;  // empty: no RESP front
+  std::string http_listen;
   bool insecure = false;
   std::string log_level = "info";
   std::string audit_log;
@@ -37,6 +38,12 @@ struct Config {
   std::string tls_client_ca;
   Duration keepalive_time = Seconds(10);
   Duration keepalive_timeout = Seconds(5);
+  std::uint64_t http_max_connections = 1000;
+  std::uint64_t http_max_watches = 500;
+  std::uint64_t http_header_bytes = std::uint64_t{16} << 10U;
+  std::uint64_t http_body_bytes = std::uint64_t{64} << 10U;
+  Duration http_idle_timeout = Seconds(60);
+  Duration http_request_timeout = Seconds(10);
   std::vector<Identity> identities;
 
   bool operator==(const Config&) const = default;
@@ -49,9 +56,6 @@ Result<Config> LoadConfig(const std::string& path, const std::vector<std::string
 // Rules between options: TLS files come together, a listener that others reach needs TLS and
 // callers with names.
 Status CheckConfig(const Config& config);
-
-// Whether no listener can be reached from another machine.
-bool OnlyLoopback(const Config& config);
 
 // A TOML file with every option, its value, meaning and range. Loading it gives the same
 // configuration.

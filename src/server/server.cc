@@ -4,7 +4,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "storage/posix_file_system.h"
@@ -35,6 +37,10 @@ engine::RunnerOptions RunnerOptionsOf(const Config& config) {
   options.tick = config.tick;
   options.snapshot_bytes = config.snapshot_bytes;
   return options;
+}
+
+std::string WithPort(const std::string& listen, int port) {
+  return listen.substr(0, listen.rfind(':') + 1) + std::to_string(port);
 }
 
 sigset_t HandledSignals() {
@@ -72,13 +78,17 @@ Status Server::Open() {
     return checked;
   }
   log::SetLevel(LogLevelOf(config_));
-  auto authenticator = Authenticator::Create({.identities = config_.identities,
-                                              .client_certificates = !config_.tls_client_ca.empty(),
-                                              .loopback = OnlyLoopback(config_)});
-  if (!authenticator.ok()) {
-    return authenticator.error();
+  auto authenticator = MakeAuthenticator(config_.listen);
+  auto for_http = MakeAuthenticator(config_.http_listen);
+  auto for_resp = MakeAuthenticator(config_.resp_listen);
+  for (const auto* made : {&authenticator, &for_http, &for_resp}) {
+    if (!made->ok()) {
+      return made->error();
+    }
   }
-  authenticator_ = std::make_unique<Authenticator>(std::move(*authenticator));
+  authenticator_ = std::move(*authenticator);
+  http_authenticator_ = std::move(*for_http);
+  resp_authenticator_ = std::move(*for_resp);
   files_ = std::make_unique<storage::PosixFileSystem>();
   auto runner = engine::Runner::Start(*files_, clock_, RunnerOptionsOf(config_));
   if (!runner.ok()) {
@@ -94,10 +104,20 @@ Status Server::Open() {
     audit_ = std::move(*audit);
     runner_->AddObserver(*audit_);
   }
-  return OpenFront();
+  return OpenFronts();
 }
 
-Status Server::OpenFront() {
+Result<std::unique_ptr<Authenticator>> Server::MakeAuthenticator(const std::string& listen) const {
+  auto authenticator = Authenticator::Create({.identities = config_.identities,
+                                              .client_certificates = !config_.tls_client_ca.empty(),
+                                              .loopback = IsLoopback(listen)});
+  if (!authenticator.ok()) {
+    return authenticator.error();
+  }
+  return std::make_unique<Authenticator>(std::move(*authenticator));
+}
+
+Status Server::OpenFronts() {
   GrpcFrontOptions options;
   options.listen = config_.listen;
   options.keepalive_time = config_.keepalive_time;
@@ -116,14 +136,39 @@ Status Server::OpenFront() {
     return front.error();
   }
   front_ = std::move(*front);
-  address_ =
-      config_.listen.substr(0, config_.listen.rfind(':') + 1) + std::to_string(front_->port());
+  address_ = WithPort(config_.listen, front_->port());
+  return config_.http_listen.empty() ? Status() : OpenHttp(options);
+}
+
+Status Server::OpenHttp(const GrpcFrontOptions& pem) {
+  HttpFrontOptions options;
+  options.listen = config_.http_listen;
+  options.certificate = pem.certificate;
+  options.key = pem.key;
+  options.client_ca = pem.client_ca;
+  options.loop = pem.loop;
+  options.calls.other_loads = [this] { return std::vector<FrontLoad>{{"grpc", counters()}}; };
+  options.calls.max_watches = config_.http_max_watches;
+  options.calls.check_host = http_authenticator_->IsOpen() && IsLoopback(config_.http_listen);
+  options.limits = {.max_connections = config_.http_max_connections,
+                    .header_bytes = config_.http_header_bytes,
+                    .body_bytes = config_.http_body_bytes,
+                    .idle_timeout = config_.http_idle_timeout,
+                    .request_timeout = config_.http_request_timeout,
+                    .keepalive_time = config_.keepalive_time,
+                    .keepalive_timeout = config_.keepalive_timeout};
+  auto http = HttpFront::Start(*runner_, clock_, *http_authenticator_, audit_.get(), options);
+  if (!http.ok()) {
+    return http.error();
+  }
+  http_ = std::move(*http);
+  http_address_ = WithPort(config_.http_listen, http_->port());
   return {};
 }
 
 Status Server::OpenMore(const std::vector<FrontFactory>& more) {
   for (const FrontFactory& factory : more) {
-    auto front = factory({*runner_, clock_, *authenticator_, audit_.get(), config_});
+    auto front = factory({*runner_, clock_, *resp_authenticator_, audit_.get(), config_});
     if (!front.ok()) {
       return front.error();
     }
@@ -133,15 +178,27 @@ Status Server::OpenMore(const std::vector<FrontFactory>& more) {
   return {};
 }
 
+FrontCounters Server::http_counters() const {
+  return http_ == nullptr ? FrontCounters{} : http_->counters();
+}
+
 void Server::Stop() {
   if (stopped_ || front_ == nullptr) {
     return;
   }
   stopped_ = true;
+  // Side by side, so that each has all of the time.
+  std::vector<std::thread> stops;
   for (const auto& front : more_fronts_) {
-    front->Stop(config_.stop_timeout);
+    stops.emplace_back([this, &front] { front->Stop(config_.stop_timeout); });
+  }
+  if (http_ != nullptr) {
+    stops.emplace_back([this] { http_->Stop(config_.stop_timeout); });
   }
   front_->Stop(config_.stop_timeout);
+  for (std::thread& stop : stops) {
+    stop.join();
+  }
   runner_->Stop();
 }
 
@@ -178,7 +235,9 @@ Status RunServer(const Config& config, const std::vector<FrontFactory>& more) {
   if (!server.ok()) {
     return server.error();
   }
-  log::Info("holdfast is ready listen={} data_dir={}", (*server)->address(), config.data_dir);
+  const std::string& http = (*server)->http_address();
+  log::Info("holdfast is ready listen={} http={} data_dir={}", (*server)->address(),
+            http.empty() ? "none" : http, config.data_dir);
   RunUntilSignal(**server);
   return {};
 }

@@ -1,4 +1,4 @@
-// A whole server in one object: disk, engine, audit log and gRPC front, wired from a Config.
+// A whole server in one object: disk, engine, audit log and fronts, wired from a Config.
 // `holdfast server` is RunServer.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "server/config.h"
 #include "server/front_handle.h"
 #include "server/grpc_front.h"
+#include "server/http_front.h"
 #include "storage/file_system.h"
 
 namespace holdfast::server {
@@ -32,7 +33,11 @@ class Server {
   // HOST:PORT with the real port.
   const std::string& address() const { return address_; }
   engine::Runner& runner() { return *runner_; }
+  // Empty without an HTTP listener.
+  const std::string& http_address() const { return http_address_; }
+  // Of the gRPC front, and of the HTTP front; zeros without one.
   FrontCounters counters() const { return front_->counters(); }
+  FrontCounters http_counters() const;
 
   // Takes nothing new, finishes what is queued, answers those that wait with UNAVAILABLE, and
   // closes the journal. Takes at most about stop_timeout. Idempotent.
@@ -43,18 +48,24 @@ class Server {
  private:
   explicit Server(const Config& config) : config_(config) {}
   Status Open();
-  Status OpenFront();
+  Result<std::unique_ptr<Authenticator>> MakeAuthenticator(const std::string& listen) const;
+  Status OpenFronts();
+  Status OpenHttp(const GrpcFrontOptions& pem);
   Status OpenMore(const std::vector<FrontFactory>& more);
 
   const Config config_;
   engine::SystemClock clock_;
   std::unique_ptr<storage::FileSystem> files_;
   std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<Authenticator> http_authenticator_;  // who is on loopback differs by listener
+  std::unique_ptr<Authenticator> resp_authenticator_;
   std::unique_ptr<AuditLog> audit_;  // null without one
   std::unique_ptr<engine::Runner> runner_;
   std::unique_ptr<GrpcFront> front_;
   std::vector<std::unique_ptr<FrontHandle>> more_fronts_;
+  std::unique_ptr<HttpFront> http_;  // null without one
   std::string address_;
+  std::string http_address_;
   bool stopped_ = false;
 };
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <functional>
-#include <type_traits>
 #include <utility>
 
 #include <google/protobuf/arena.h>
@@ -16,6 +15,7 @@
 #include "holdfast/v1/locks.grpc.pb.h"
 #include "holdfast/v1/sessions.grpc.pb.h"
 #include "holdfast/v1/stream.grpc.pb.h"
+#include "server/complete.h"
 #include "server/rpc.h"
 #include "server/stream_call.h"
 #include "server/watch_call.h"
@@ -28,21 +28,6 @@ constexpr int kAcceptsPerVerb = 4;
 
 // Request and response of most calls fit into this, so that they cost no allocation of their own.
 constexpr std::size_t kArenaBytes = 1536;
-
-template <typename Request>
-constexpr bool kMayWait = requires(const Request& request) {
-  MayWait(request);
-};
-
-// What the engine does not know.
-template <typename Response>
-void Complete(Loop& loop, const Caller& caller, Response& response) {
-  if constexpr (std::is_same_v<Response, v1::GetStatusResponse>) {
-    WriteStats(loop.runner().Stats(), loop.clock().Boot(), loop.clock().Wall(), response);
-  } else if constexpr (std::is_same_v<Response, v1::ListNamespacesResponse>) {
-    Restrict(caller, response);
-  }
-}
 
 // One call of a unary verb, from before its arrival to after its response.
 template <typename Request, typename Response>
