@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/validate.h"
-
 namespace holdfast::gateway {
 namespace {
 
@@ -71,28 +69,6 @@ void ArgumentReader::ExpectEnd() {
     const std::string word(rest_[next_].substr(0, 32));
     Fail(InvalidArgument(word, "an option of this verb", "unknown option " + word));
   }
-}
-
-Result<std::variant<core::Command, core::Query>> ArgumentReader::Finish(core::Command&& command) {
-  ExpectEnd();
-  if (status_.ok()) {
-    status_ = core::Validate(command);
-  }
-  if (!status_.ok()) {
-    return status_.error();
-  }
-  return std::variant<core::Command, core::Query>(std::move(command));
-}
-
-Result<std::variant<core::Command, core::Query>> ArgumentReader::Finish(core::Query&& query) {
-  ExpectEnd();
-  if (status_.ok()) {
-    status_ = core::Validate(query);
-  }
-  if (!status_.ok()) {
-    return status_.error();
-  }
-  return std::variant<core::Command, core::Query>(std::move(query));
 }
 
 }  // namespace holdfast::gateway

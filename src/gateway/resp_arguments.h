@@ -5,14 +5,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/id.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "core/command.h"
-#include "core/view.h"
+#include "core/validate.h"
+#include "server/convert.h"
 
 namespace holdfast::gateway {
 
@@ -39,8 +38,17 @@ class ArgumentReader {
   void ExpectEnd();
 
   // The command or query if nothing failed and core::Validate accepts it.
-  Result<std::variant<core::Command, core::Query>> Finish(core::Command&& command);
-  Result<std::variant<core::Command, core::Query>> Finish(core::Query&& query);
+  template <typename Request>
+  Result<server::EngineRequest> Finish(Request&& request) {
+    ExpectEnd();
+    if (status_.ok()) {
+      status_ = core::Validate(request);
+    }
+    if (!status_.ok()) {
+      return status_.error();
+    }
+    return server::EngineRequest(std::forward<Request>(request));
+  }
 
   const Status& status() const { return status_; }
 

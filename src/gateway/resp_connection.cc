@@ -211,23 +211,23 @@ void RespConnection::TakeCommands() {
 
 void RespConnection::Execute(const std::vector<std::string_view>& arguments) {
   const RespVerb* verb = FindVerb(arguments.front());
-  if (verb == nullptr) {
-    Answer([&](RespWriter& writer) {
-      std::string answer;
-      if (AnswerSessionCommand(loop().authenticator(), arguments, session_, answer)) {
-        writer.Raw(answer);
-      } else if (session_.caller == nullptr) {
-        writer.Error("NOAUTH", "authentication required");
-      } else if (!ExecuteWatch(arguments)) {
-        writer.Error("ERR",
-                     "unknown command '" + std::string(arguments.front().substr(0, 64)) + "'");
-      }
-    });
+  if (std::string answer; verb == nullptr && AnswerSessionCommand(loop().authenticator(), arguments,
+                                                                  session_, answer)) {
+    Answer([&](RespWriter& writer) { writer.Raw(answer); });
     closing_ = closing_ || session_.quit;
     return;
   }
   if (session_.caller == nullptr) {
     Answer([](RespWriter& writer) { writer.Error("NOAUTH", "authentication required"); });
+    return;
+  }
+  if (verb == nullptr) {
+    if (!ExecuteWatch(arguments)) {
+      Answer([&](RespWriter& writer) {
+        writer.Error("ERR",
+                     "unknown command '" + std::string(arguments.front().substr(0, 64)) + "'");
+      });
+    }
     return;
   }
   const std::vector<std::string_view> rest(arguments.begin() + 1, arguments.end());
@@ -271,17 +271,13 @@ void RespConnection::Propose(RespRequest&& call) {
 
 template <typename Write>
 void RespConnection::Answer(const Write& write) {
-  const std::size_t before = slots_.size();
-  std::string reply;
-  RespWriter writer(reply, session_.version);
-  write(writer);
-  if (reply.empty()) {
-    return;  // it made a slot of its own
-  }
-  if (before == 0) {
-    out_ += reply;
+  if (slots_.empty()) {
+    RespWriter writer(out_, session_.version);
+    write(writer);
   } else {
-    NewSlot().reply = std::move(reply);
+    Slot& slot = NewSlot();
+    RespWriter writer(slot.reply, slot.version);
+    write(writer);
   }
 }
 

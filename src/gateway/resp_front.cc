@@ -101,7 +101,6 @@ class RespFront final : public server::FrontHandle {
     thread_.join();
   }
 
-  server::FrontCounters counters() const override { return loop_.counters(); }
   const std::string& address() const override { return address_; }
   const char* name() const override { return "resp"; }
 

@@ -65,17 +65,17 @@ bool TakeAcquireOption(ArgumentReader& reader, core::Acquire& acquire) {
   return true;
 }
 
-Result<RespRequest> ReadAcquire(ArgumentReader& reader, const std::string& principal,
-                                bool campaign) {
+template <bool kCampaign>
+Result<RespRequest> ReadAcquire(ArgumentReader& reader, const std::string& principal) {
   Common common;
   RespRequest call;
   core::Acquire acquire;
   acquire.resource = std::string(reader.Text("resource"));
-  acquire.campaign = campaign;
+  acquire.campaign = kCampaign;
   while (!reader.AtEnd()) {
     if (reader.Take("ASYNC")) {
       call.async = true;
-    } else if (campaign && reader.Take("VALUE")) {
+    } else if (kCampaign && reader.Take("VALUE")) {
       acquire.value = std::string(reader.Text("value"));
     } else if (!common.Take(reader) && !TakeAcquireOption(reader, acquire)) {
       reader.ExpectEnd();
@@ -101,7 +101,7 @@ Result<RespRequest> ReadAcquire(ArgumentReader& reader, const std::string& princ
   return call;
 }
 
-Result<RespRequest> OpenedSession(ArgumentReader& reader, const std::string& principal) {
+Result<RespRequest> ReadOpenSession(ArgumentReader& reader, const std::string& principal) {
   Common common;
   RespRequest call;
   core::OpenSession open;
@@ -147,18 +147,23 @@ std::string ReadOptions(ArgumentReader& reader) {
   return ReadOptions(reader, [] { return false; });
 }
 
-Result<EngineRequest> ReadLease(std::string_view verb, ArgumentReader& reader,
-                                const std::string& principal) {
-  const std::string resource(reader.Text("resource"));
-  const Id128 lease = reader.Id("lease_id");
-  core::CommandBody body = core::Release{resource, lease};
-  if (verb == "HOLDFAST.RENEW") {
-    body = core::Renew{resource, lease};
-  } else if (verb == "HOLDFAST.PROCLAIM") {
-    body = core::Proclaim{resource, lease, std::string(reader.Text("value"))};
-  }
+// Renew or Release.
+template <typename Body>
+Result<EngineRequest> ReadLease(ArgumentReader& reader, const std::string& principal) {
+  Body body;
+  body.resource = std::string(reader.Text("resource"));
+  body.lease_id = reader.Id("lease_id");
   const std::string name_space = ReadOptions(reader);
   return reader.Finish(core::Command{principal, name_space, std::move(body)});
+}
+
+Result<EngineRequest> ReadProclaim(ArgumentReader& reader, const std::string& principal) {
+  core::Proclaim proclaim;
+  proclaim.resource = std::string(reader.Text("resource"));
+  proclaim.lease_id = reader.Id("lease_id");
+  proclaim.value = std::string(reader.Text("value"));
+  const std::string name_space = ReadOptions(reader);
+  return reader.Finish(core::Command{principal, name_space, std::move(proclaim)});
 }
 
 Result<EngineRequest> ReadCancel(ArgumentReader& reader, const std::string& principal) {
@@ -198,21 +203,22 @@ Result<EngineRequest> ReadBreak(ArgumentReader& reader, const std::string& princ
   return reader.Finish(core::Command{principal, name_space, std::move(command)});
 }
 
-Result<EngineRequest> ReadSession(std::string_view verb, ArgumentReader& reader,
-                                  const std::string& principal) {
+// KeepAlive or CloseSession.
+template <typename Body>
+Result<EngineRequest> ReadSession(ArgumentReader& reader, const std::string& principal) {
   const Id128 id = reader.Id("session_id");
   const std::string name_space = ReadOptions(reader);
-  if (verb == "HOLDFAST.SESSION.DESCRIBE") {
-    return reader.Finish(core::Query(core::DescribeSession{name_space, id}));
-  }
-  core::CommandBody body = core::KeepAlive{id};
-  if (verb == "HOLDFAST.SESSION.CLOSE") {
-    body = core::CloseSession{id};
-  }
-  return reader.Finish(core::Command{principal, name_space, std::move(body)});
+  return reader.Finish(core::Command{principal, name_space, Body{id}});
 }
 
-Result<EngineRequest> ReadList(ArgumentReader& reader) {
+Result<EngineRequest> ReadDescribeSession(ArgumentReader& reader,
+                                          const std::string& /*principal*/) {
+  const Id128 id = reader.Id("session_id");
+  const std::string name_space = ReadOptions(reader);
+  return reader.Finish(core::Query(core::DescribeSession{name_space, id}));
+}
+
+Result<EngineRequest> ReadList(ArgumentReader& reader, const std::string& /*principal*/) {
   core::List list;
   const std::string name_space = ReadOptions(reader, [&] {
     if (reader.Take("PREFIX")) {
@@ -231,39 +237,31 @@ Result<EngineRequest> ReadList(ArgumentReader& reader) {
   return reader.Finish(core::Query(std::move(list)));
 }
 
-Result<EngineRequest> ReadLook(std::string_view verb, ArgumentReader& reader) {
+// Describe or Leader.
+template <typename Query>
+Result<EngineRequest> ReadLook(ArgumentReader& reader, const std::string& /*principal*/) {
   const std::string resource(reader.Text("resource"));
-  core::Query query = core::Describe{{}, resource};
-  if (verb == "HOLDFAST.CHECK") {
-    const std::uint64_t token = reader.Number("fencing_token");
-    query = core::CheckToken{ReadOptions(reader), resource, token};
-  } else if (verb == "HOLDFAST.LEADER") {
-    query = core::Leader{ReadOptions(reader), resource};
-  } else {
-    query = core::Describe{ReadOptions(reader), resource};
-  }
-  return reader.Finish(std::move(query));
+  const std::string name_space = ReadOptions(reader);
+  return reader.Finish(core::Query(Query{name_space, resource}));
 }
 
-Result<EngineRequest> ReadSimple(const RespVerb& verb, ArgumentReader& reader,
-                                 const std::string& principal) {
-  const std::string_view name = verb.name;
-  if (name == "HOLDFAST.CANCEL") {
-    return ReadCancel(reader, principal);
+Result<EngineRequest> ReadCheck(ArgumentReader& reader, const std::string& /*principal*/) {
+  const std::string resource(reader.Text("resource"));
+  const std::uint64_t token = reader.Number("fencing_token");
+  const std::string name_space = ReadOptions(reader);
+  return reader.Finish(core::Query(core::CheckToken{name_space, resource, token}));
+}
+
+// A call without a request id, which never waits.
+template <Result<EngineRequest> (*kRead)(ArgumentReader&, const std::string&)>
+Result<RespRequest> Plain(ArgumentReader& reader, const std::string& principal) {
+  auto request = kRead(reader, principal);
+  if (!request.ok()) {
+    return request.error();
   }
-  if (name == "HOLDFAST.BREAK") {
-    return ReadBreak(reader, principal);
-  }
-  if (name == "HOLDFAST.LIST") {
-    return ReadList(reader);
-  }
-  if (name.starts_with("HOLDFAST.SESSION.")) {
-    return ReadSession(name, reader, principal);
-  }
-  if (name == "HOLDFAST.DESCRIBE" || name == "HOLDFAST.CHECK" || name == "HOLDFAST.LEADER") {
-    return ReadLook(name, reader);
-  }
-  return ReadLease(name, reader, principal);
+  RespRequest call;
+  call.request = std::move(*request);
+  return call;
 }
 
 }  // namespace
@@ -274,25 +272,37 @@ const std::vector<RespVerb>& AllVerbs() {
       "[CLIENT id sequence answered_below] [NAMESPACE ns]";
   // The most frequent first: it is searched in this order.
   static const std::vector<RespVerb> verbs = {
-      {"HOLDFAST.ACQUIRE", Access::kUser, kAcquireUsage, 1},
-      {"HOLDFAST.RELEASE", Access::kUser, "name lease_id [NAMESPACE ns]", 2},
-      {"HOLDFAST.RENEW", Access::kUser, "name lease_id [NAMESPACE ns]", 2},
+      {"HOLDFAST.ACQUIRE", Access::kUser, kAcquireUsage, 1, ReadAcquire<false>},
+      {"HOLDFAST.RELEASE", Access::kUser, "name lease_id [NAMESPACE ns]", 2,
+       Plain<ReadLease<core::Release>>},
+      {"HOLDFAST.RENEW", Access::kUser, "name lease_id [NAMESPACE ns]", 2,
+       Plain<ReadLease<core::Renew>>},
       {"HOLDFAST.CANCEL", Access::kUser,
-       "name request_id [OWNER o] [CLIENT id sequence answered_below] [NAMESPACE ns]", 2},
-      {"HOLDFAST.DESCRIBE", Access::kUser, "name [NAMESPACE ns]", 1},
-      {"HOLDFAST.LIST", Access::kUser, "[PREFIX p] [LIMIT n] [AFTER name] [NAMESPACE ns]", 0},
-      {"HOLDFAST.CHECK", Access::kUser, "name fencing_token [NAMESPACE ns]", 2},
+       "name request_id [OWNER o] [CLIENT id sequence answered_below] [NAMESPACE ns]", 2,
+       Plain<ReadCancel>},
+      {"HOLDFAST.DESCRIBE", Access::kUser, "name [NAMESPACE ns]", 1,
+       Plain<ReadLook<core::Describe>>},
+      {"HOLDFAST.LIST", Access::kUser, "[PREFIX p] [LIMIT n] [AFTER name] [NAMESPACE ns]", 0,
+       Plain<ReadList>},
+      {"HOLDFAST.CHECK", Access::kUser, "name fencing_token [NAMESPACE ns]", 2, Plain<ReadCheck>},
       {"HOLDFAST.BREAK", Access::kAdmin, "name REASON text [DRYRUN] [NOW] [UNSAFE] [NAMESPACE ns]",
-       1},
+       1, Plain<ReadBreak>},
       {"HOLDFAST.SESSION.OPEN", Access::kUser,
-       "[TTL ms] [OWNER o] [REQUEST id] [CLIENT id sequence answered_below] [NAMESPACE ns]", 0},
-      {"HOLDFAST.SESSION.KEEPALIVE", Access::kUser, "session_id [NAMESPACE ns]", 1},
-      {"HOLDFAST.SESSION.CLOSE", Access::kUser, "session_id [NAMESPACE ns]", 1},
-      {"HOLDFAST.SESSION.DESCRIBE", Access::kUser, "session_id [NAMESPACE ns]", 1},
-      {"HOLDFAST.CAMPAIGN", Access::kUser, "name VALUE v, then as HOLDFAST.ACQUIRE", 1},
-      {"HOLDFAST.PROCLAIM", Access::kUser, "name lease_id value [NAMESPACE ns]", 3},
-      {"HOLDFAST.RESIGN", Access::kUser, "name lease_id [NAMESPACE ns]", 2},
-      {"HOLDFAST.LEADER", Access::kUser, "name [NAMESPACE ns]", 1},
+       "[TTL ms] [OWNER o] [REQUEST id] [CLIENT id sequence answered_below] [NAMESPACE ns]", 0,
+       ReadOpenSession},
+      {"HOLDFAST.SESSION.KEEPALIVE", Access::kUser, "session_id [NAMESPACE ns]", 1,
+       Plain<ReadSession<core::KeepAlive>>},
+      {"HOLDFAST.SESSION.CLOSE", Access::kUser, "session_id [NAMESPACE ns]", 1,
+       Plain<ReadSession<core::CloseSession>>},
+      {"HOLDFAST.SESSION.DESCRIBE", Access::kUser, "session_id [NAMESPACE ns]", 1,
+       Plain<ReadDescribeSession>},
+      {"HOLDFAST.CAMPAIGN", Access::kUser, "name VALUE v, then as HOLDFAST.ACQUIRE", 1,
+       ReadAcquire<true>},
+      {"HOLDFAST.PROCLAIM", Access::kUser, "name lease_id value [NAMESPACE ns]", 3,
+       Plain<ReadProclaim>},
+      {"HOLDFAST.RESIGN", Access::kUser, "name lease_id [NAMESPACE ns]", 2,
+       Plain<ReadLease<core::Release>>},
+      {"HOLDFAST.LEADER", Access::kUser, "name [NAMESPACE ns]", 1, Plain<ReadLook<core::Leader>>},
   };
   return verbs;
 }
@@ -314,19 +324,7 @@ Result<RespRequest> ReadCall(const RespVerb& verb, const std::vector<std::string
         std::string("wrong number of arguments, usage: ") + verb.name + " " + verb.usage);
   }
   ArgumentReader reader(arguments);
-  const std::string_view name = verb.name;
-  Result<RespRequest> call = RespRequest{};
-  if (name == "HOLDFAST.ACQUIRE" || name == "HOLDFAST.CAMPAIGN") {
-    call = ReadAcquire(reader, principal, name == "HOLDFAST.CAMPAIGN");
-  } else if (name == "HOLDFAST.SESSION.OPEN") {
-    call = OpenedSession(reader, principal);
-  } else {
-    auto request = ReadSimple(verb, reader, principal);
-    if (!request.ok()) {
-      return request.error();
-    }
-    call->request = std::move(*request);
-  }
+  Result<RespRequest> call = verb.read(reader, principal);
   if (call.ok()) {
     call->verb = &verb;
   }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -16,10 +15,13 @@
 #include "engine/watch_hub.h"
 #include "gateway/resp_writer.h"
 #include "server/auth.h"
+#include "server/convert.h"
 
 namespace holdfast::gateway {
 
-using EngineRequest = std::variant<core::Command, core::Query>;
+class ArgumentReader;
+struct RespRequest;
+using server::EngineRequest;
 
 struct RespVerb {
   const char* name;  // in capitals
@@ -27,6 +29,7 @@ struct RespVerb {
   // What follows the name, for the message of a call that does not fit.
   const char* usage;
   std::size_t positional;  // arguments that are never left out
+  Result<RespRequest> (*read)(ArgumentReader& reader, const std::string& principal);
 };
 
 // A call as far as it goes to the engine.

@@ -12,7 +12,6 @@
 #include "engine/runner.h"
 #include "server/auth.h"
 #include "server/config.h"
-#include "server/loop.h"
 
 namespace holdfast::server {
 
@@ -32,7 +31,6 @@ class FrontHandle {
   virtual ~FrontHandle() = default;
   // Takes nothing new, answers those that wait with UNAVAILABLE, closes within `grace`. Idempotent.
   virtual void Stop(Duration grace) = 0;
-  virtual FrontCounters counters() const = 0;
   virtual const std::string& address() const = 0;  // HOST:PORT with the real port
   virtual const char* name() const = 0;            // for logs: "resp"
 };
