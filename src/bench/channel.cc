@@ -8,6 +8,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint, int numb
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt("holdfast.bench.connection", number);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // as in our client, which retries by itself
   // A server that restarts during a run is found again quickly.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
