@@ -1,6 +1,12 @@
-#include "base/result.h"
+#include "holdfast/result.h"
+
+#include "base/check.h"
 
 namespace holdfast {
+
+void RequireFailed(const char* text) {
+  CheckFailed("result.h", 0, "ok", text);
+}
 
 const char* ErrorCodeName(ErrorCode code) {
   switch (code) {

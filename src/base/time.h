@@ -1,13 +1,11 @@
-// The three kinds of time, as types that cannot be mixed. None of these clocks has a now(): time
-// enters the program at one seam (engine/clock.h, client/clock.h) and is data everywhere else.
+// The third kind of time, which only the service knows; the others are in holdfast/time.h. No clock
+// has a now(): time enters the program at one seam (engine/clock.h, client/clock.h) and is data
+// everywhere else.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
+#include "holdfast/time.h"
 
 namespace holdfast {
-
-using Duration = std::chrono::nanoseconds;
 
 // Nanoseconds since the log began, as stamped into batches by the leader. Never runs faster than
 // real time.
@@ -18,35 +16,5 @@ struct StateClock {
   using time_point = std::chrono::time_point<StateClock>;
 };
 using Timestamp = StateClock::time_point;
-
-// One machine's boot-time clock (CLOCK_BOOTTIME: goes on during suspend, never jumps). Not
-// comparable between machines.
-struct BootClock {
-  using duration = Duration;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<BootClock>;
-};
-using BootTime = BootClock::time_point;
-
-// Wall clock, nanoseconds since 1970 UTC. For display, audit and logs; never for safety.
-struct WallClock {
-  using duration = Duration;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<WallClock>;
-};
-using WallTime = WallClock::time_point;
-
-constexpr Duration Seconds(std::int64_t seconds) {
-  return std::chrono::seconds(seconds);
-}
-constexpr Duration Millis(std::int64_t millis) {
-  return std::chrono::milliseconds(millis);
-}
-
-inline std::int64_t ToMillis(Duration duration) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-}
 
 }  // namespace holdfast

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
 #include "bench/recorder.h"
+#include "holdfast/result.h"
 
 namespace grpc {
 class Channel;

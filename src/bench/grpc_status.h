@@ -1,7 +1,7 @@
 // gRPC status codes as our errors.
 #pragma once
 
-#include "base/result.h"
+#include "holdfast/result.h"
 
 namespace grpc {
 class Status;

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "bench/client_ids.h"
 #include "bench/grpc_link.h"
 #include "bench/locks_bench.h"
 #include "bench/recorder.h"
+#include "holdfast/result.h"
 
 namespace holdfast::bench {
 

@@ -8,8 +8,8 @@
 
 #include <sys/types.h>
 
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 
 namespace holdfast::bench {
 

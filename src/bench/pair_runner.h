@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "bench/client_ids.h"
 #include "bench/grpc_link.h"
 #include "bench/locks_bench.h"
 #include "bench/recorder.h"
 #include "bench/schedule.h"
+#include "holdfast/result.h"
 
 namespace holdfast::v1 {
 class AcquireResponse;

@@ -7,9 +7,9 @@
 
 #include <sys/types.h>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "bench/recorder.h"
+#include "holdfast/result.h"
 
 namespace holdfast::bench {
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "bench/recorder.h"
+#include "holdfast/result.h"
 
 namespace holdfast::bench {
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "bench/client_ids.h"
 #include "bench/locks_bench.h"
+#include "holdfast/result.h"
 
 namespace google::protobuf {
 class Duration;

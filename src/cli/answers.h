@@ -6,8 +6,8 @@
 
 #include "cli/exit_code.h"
 #include "cli/output.h"
-#include "client/states.h"
-#include "client/types.h"
+#include "holdfast/states.h"
+#include "holdfast/types.h"
 
 namespace holdfast::cli {
 

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
+#include "holdfast/result.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;

@@ -209,7 +209,7 @@ bool Demo::PausedHolderIsFenced() {
   client::LockGoal goal;
   goal.acquire = Request(kOrder, "B", kLeaseOfB);
   goal.acquire.wait = kPatience;
-  b_lock_ = b_->Hold(goal);
+  b_lock_ = b_->Lock(goal);
   const bool queued = WaitUntil(kPatience, [&] {
     const auto seen = admin_->Describe(kOrder);
     return seen.ok() && seen->queue_length == 1;

@@ -7,12 +7,12 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
 #include "bench/local_server.h"
 #include "cli/command_line.h"
 #include "cli/demo_report.h"
 #include "cli/lossy_proxy.h"
-#include "client/client.h"
+#include "holdfast/client.h"
+#include "holdfast/result.h"
 
 namespace holdfast::cli {
 
@@ -88,7 +88,7 @@ class Demo {
   std::unique_ptr<client::Client> a_;
   std::unique_ptr<client::Client> b_;
   std::unique_ptr<client::Client> c_;  // through the proxy
-  std::unique_ptr<client::HeldLock> b_lock_;
+  std::unique_ptr<client::Hold> b_lock_;
   std::optional<client::AcquireRequest> c_request_;
   std::optional<client::Grant> c_grant_;
 };

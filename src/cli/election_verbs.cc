@@ -121,7 +121,7 @@ client::LockUpdate Campaign(const Invocation& invocation, client::Client& client
                             SignalWatch& signals, const client::LockGoal& goal) {
   Updates updates;
   const auto held =
-      client.Hold(goal, [&updates](const client::LockUpdate& update) { updates.Push(update); });
+      client.Lock(goal, [&updates](const client::LockUpdate& update) { updates.Push(update); });
   const SignalWatch::Scope on_signal(signals, [&] { held->Release(); });
   std::optional<client::LockState> shown;
   for (;;) {

@@ -1,7 +1,7 @@
 // What the exit code of `holdfast` says; docs/ERRORS.md is the same table for users.
 #pragma once
 
-#include "base/result.h"
+#include "holdfast/result.h"
 
 namespace holdfast::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "client/states.h"
+#include "holdfast/states.h"
 
 namespace holdfast::cli {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
+#include "holdfast/result.h"
 
 namespace holdfast::cli {
 

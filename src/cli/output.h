@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 
 namespace holdfast::cli {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
 #include "cli/command_line.h"
-#include "client/client.h"
+#include "holdfast/client.h"
+#include "holdfast/result.h"
 
 namespace holdfast::cli {
 

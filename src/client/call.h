@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "client/lease_deadline.h"
 #include "client/random.h"
 #include "client/retry.h"
 #include "client/watermark.h"
+#include "holdfast/result.h"
 
 namespace holdfast::client {
 

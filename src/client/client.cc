@@ -1,10 +1,10 @@
-#include "client/client.h"
+#include "holdfast/client.h"
 
 #include <algorithm>
 #include <future>
 #include <utility>
 
-#include "client/held_impl.h"
+#include "client/hold_impl.h"
 #include "client/observe.h"
 #include "client/runner.h"
 #include "client/single_call.h"
@@ -317,7 +317,7 @@ Status Client::Watch(const WatchRequest& request,
   return impl_->Stream(make, on_message, stop);
 }
 
-std::unique_ptr<HeldLock> Client::Hold(const LockGoal& goal, LockCallback on_update) {
+std::unique_ptr<Hold> Client::Lock(const LockGoal& goal, LockCallback on_update) {
   LockGoal copy = goal;
   copy.acquire.namespace_name = impl_->NamespaceOr(goal.acquire.namespace_name);
   return StartLock(impl_->runner, copy, impl_->flow_options(), std::move(on_update));
@@ -349,8 +349,7 @@ Result<SessionDescription> Client::DescribeSession(const std::string& session_id
       DecodeDescribeSession);
 }
 
-std::unique_ptr<LiveSession> Client::KeepSession(const SessionGoal& goal,
-                                                 SessionCallback on_update) {
+std::unique_ptr<Session> Client::KeepSession(const SessionGoal& goal, SessionCallback on_update) {
   SessionGoal copy = goal;
   copy.open.namespace_name = impl_->NamespaceOr(goal.open.namespace_name);
   return StartSession(impl_->runner, copy, impl_->flow_options(), std::move(on_update));

@@ -1,5 +1,5 @@
 // The shell against a gRPC server in this process whose answers each test decides.
-#include "client/client.h"
+#include "holdfast/client.h"
 
 #include <condition_variable>
 #include <functional>
@@ -504,7 +504,7 @@ TEST_F(ClientTest, AnObserverSeesRisingTokens) {
   EXPECT_EQ(tokens, (std::vector<std::uint64_t>{5, 6, 9}));
 }
 
-TEST_F(ClientTest, AHeldLockIsConfirmedRenewedAndReleased) {
+TEST_F(ClientTest, AHoldIsConfirmedRenewedAndReleased) {
   elections.campaign = [&](grpc::ServerContext&, const v1::CampaignRequest& request,
                            v1::AcquireResponse& answer) {
     EXPECT_EQ(request.value(), "host:1");
@@ -534,7 +534,7 @@ TEST_F(ClientTest, AHeldLockIsConfirmedRenewedAndReleased) {
   goal.acquire = Wanted();
   goal.value = "host:1";
   const auto lock =
-      client->Hold(goal, [&](const LockUpdate& update) { Note(states, update.state); });
+      client->Lock(goal, [&](const LockUpdate& update) { Note(states, update.state); });
   const LockUpdate acquired = lock->WaitUntilAcquired();
   ASSERT_EQ(acquired.state, LockState::kHeld);
   EXPECT_EQ(acquired.grant->fencing_token, 7U);
@@ -565,7 +565,7 @@ TEST_F(ClientTest, ALockWhoseRenewalsAreNotAnsweredIsLostAtItsDeadline) {
   const auto client = Connect(Quick());
   LockGoal goal;
   goal.acquire = Wanted();
-  const auto lock = client->Hold(goal);
+  const auto lock = client->Lock(goal);
   const LockUpdate acquired = lock->WaitUntilAcquired();
   ASSERT_EQ(acquired.state, LockState::kHeld);
   const LockUpdate over = lock->WaitUntilOver();
@@ -596,7 +596,7 @@ TEST_F(ClientTest, AHandleThatGoesAwayWithdrawsItsAcquire) {
   LockGoal goal;
   goal.acquire = Wanted();
   goal.acquire.wait = Seconds(30);
-  auto lock = client->Hold(goal);
+  auto lock = client->Lock(goal);
   ASSERT_TRUE(Eventually([&] { return !acquires.empty(); }));
   lock.reset();
   ASSERT_TRUE(Eventually([&] { return !notes.empty(); }));
@@ -641,14 +641,14 @@ TEST_F(ClientTest, ASessionIsKeptAliveWithItsHoldsAndClosed) {
   ASSERT_EQ(session->WaitUntilOpen().state, SessionState::kSafe);
   LockGoal goal;
   goal.acquire = Wanted();
-  const auto lock = session->Hold(goal);
+  const auto lock = session->Lock(goal);
   ASSERT_EQ(lock->WaitUntilAcquired().state, LockState::kHeld);
   EXPECT_TRUE(Eventually([&] { return notes.size() >= 5; }));
   EXPECT_TRUE(lock->EnsureHeld());
   session->Close();
   EXPECT_EQ(session->WaitUntilOver().state, SessionState::kClosed);
   EXPECT_EQ(lock->WaitUntilOver().state, LockState::kReleased);
-  const auto late = session->Hold(goal);
+  const auto late = session->Lock(goal);
   EXPECT_EQ(late->WaitUntilOver().refusal->code, RefusalCode::kSessionEnded);
 }
 
@@ -669,7 +669,7 @@ TEST_F(ClientTest, TheClientEndsAtOnceWhileThingsAreOnTheirWay) {
     options.timeout = Seconds(20);
     options.endpoints = {where};
     auto client = Connect(options);
-    auto lock = client->Hold(goal);
+    auto lock = client->Lock(goal);
     ASSERT_TRUE(Eventually([&] { return !notes.empty(); }));
     lock.reset();
     SystemClock clock;

@@ -1,206 +1,147 @@
-#include "client/hold.h"
+#include "holdfast/hold.h"
 
-#include <algorithm>
+#include <utility>
+
+#include "client/hold_impl.h"
 
 namespace holdfast::client {
+namespace {
 
-Hold::Hold(CallShared& shared, const HoldOptions& options, const Grant& grant,
-           const ReplyTiming& timing, BootTime now)
-    : shared_(shared),
-      options_(options),
-      grant_(grant),
-      renewal_(shared, grant.ttl),
-      promise_(PromiseOf(timing, grant.remaining, grant.ttl)) {
-  if (!grant.provisional && now < deadline()) {
-    state_ = LockState::kHeld;
-    was_held_ = true;
-    renewal_.Succeeded(timing.sent, promise_);
+// Background thread. The machine keeps `impl` alive, and the runner keeps the machine until it is
+// done.
+void StartFlow(const std::shared_ptr<Hold::Impl>& impl, const LockGoal& goal,
+               const FlowOptions& options, std::shared_ptr<SessionFlow> session) {
+  Runner& runner = impl->runner;
+  const auto on_update = [impl](const LockUpdate& update) {
+    impl->published.Publish(update);
+    if (IsFinal(update.state)) {
+      // It may have ended with its session, and then nobody else looks after it.
+      impl->runner.Post([impl] {
+        if (const auto ended = impl->flow.lock()) {
+          impl->runner.Touch(*ended);
+        }
+      });
+    }
+  };
+  auto flow = std::make_shared<LockFlow>(runner.shared(), goal, options, std::move(session),
+                                         on_update, runner.Now());
+  impl->flow = flow;
+  impl->published.Publish(flow->current());
+  runner.Add(std::move(flow));
+}
+
+}  // namespace
+
+std::unique_ptr<Hold> StartLock(Runner& runner, const LockGoal& goal, const FlowOptions& options,
+                                LockCallback on_update) {
+  auto impl = std::make_shared<Hold::Impl>(runner, std::move(on_update));
+  runner.Post([impl, goal, options] { StartFlow(impl, goal, options, nullptr); });
+  return std::make_unique<Hold>(std::move(impl));
+}
+
+Hold::Hold(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Hold::~Hold() {
+  impl_->published.StopCallbacks();
+  Release();
+}
+
+bool Hold::EnsureHeld() const {
+  const LockUpdate update = impl_->published.Current();
+  const bool held = update.state == LockState::kHeld || update.state == LockState::kRevoking;
+  return held && !impl_->released.load() && impl_->runner.Now() < update.deadline;
+}
+
+LockUpdate Hold::Current() const {
+  return impl_->published.Current();
+}
+
+LockUpdate Hold::WaitUntilAcquired() {
+  return impl_->published.WaitFor([](LockState state) {
+    return state != LockState::kAcquiring && state != LockState::kConfirming;
+  });
+}
+
+LockUpdate Hold::WaitUntilOver() {
+  return impl_->published.WaitFor([](LockState state) { return IsFinal(state); });
+}
+
+void Hold::Release() {
+  if (impl_->released.exchange(true) || IsFinal(Current().state)) {
     return;
   }
-  // An answer that is older than its lease is worth one renewal: the service may have extended the
-  // lease.
-  confirm_until_ = std::max(promise_.until, now + 2 * renewal_.attempt_timeout());
-  renewal_.Now(now);
-}
-
-void Hold::Advance(BootTime now, std::vector<Outgoing>& out) {
-  EndIfOver(now);
-  if (state_ == LockState::kConfirming || state_ == LockState::kHeld) {
-    const BootTime limit = state_ == LockState::kConfirming ? confirm_until_ : deadline();
-    if (const auto order = renewal_.Poll(now, limit)) {
-      out.push_back({*order, RenewRequest{.namespace_name = options_.namespace_name,
-                                          .resource = options_.resource,
-                                          .lease_id = grant_.lease_id}});
+  impl_->runner.Post([impl = impl_] {
+    if (const auto flow = impl->flow.lock()) {
+      flow->Release(impl->runner.Now());
+      impl->runner.Touch(*flow);
     }
-  }
-  if (!release_.has_value()) {
-    return;
-  }
-  if (const auto order = release_->Poll(now)) {
-    out.push_back({*order, MakeRelease()});
-  }
-  if (!release_->running()) {
-    if (state_ == LockState::kReleasing) {
-      error_ = release_->error();  // unanswered: the lease ends by itself at its promise
-      state_ = LockState::kReleased;
-    }
-    release_.reset();
-  }
+  });
 }
 
-BootTime Hold::NextWake() const {
-  BootTime wake = release_.has_value() ? release_->NextWake() : kNever;
-  if (state_ == LockState::kConfirming) {
-    wake = std::min({wake, confirm_until_, renewal_.NextWake()});
-  } else if (state_ == LockState::kHeld || state_ == LockState::kRevoking) {
-    wake = std::min({wake, deadline(), renewal_.NextWake()});
-  }
-  return wake;
+std::unique_ptr<Session> StartSession(Runner& runner, const SessionGoal& goal,
+                                      const FlowOptions& options, SessionCallback on_update) {
+  auto impl = std::make_shared<Session::Impl>(runner, options, std::move(on_update));
+  runner.Post([impl, goal] {
+    Runner& owner = impl->runner;
+    auto session = std::make_shared<SessionFlow>(
+        owner.shared(), goal, impl->options,
+        [impl](const SessionUpdate& update) { impl->published.Publish(update); }, owner.Now());
+    impl->session = session;
+    impl->published.Publish(session->current());
+    owner.Add(std::move(session));
+  });
+  return std::make_unique<Session>(std::move(impl));
 }
 
-void Hold::OnReply(AttemptId attempt, const Reply& reply, BootTime now) {
-  EndIfOver(now);
-  if (const auto* renew = std::get_if<RenewResult>(&reply)) {
-    const auto timing = renewal_.OnReply(attempt, now);
-    if (!timing.has_value()) {
+Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Session::~Session() {
+  impl_->published.StopCallbacks();
+  Close();
+}
+
+SessionUpdate Session::Current() const {
+  return impl_->published.Current();
+}
+
+SessionUpdate Session::WaitUntilOpen() {
+  return impl_->published.WaitFor(
+      [](SessionState state) { return state == SessionState::kSafe || IsFinal(state); });
+}
+
+SessionUpdate Session::WaitUntilOver() {
+  return impl_->published.WaitFor([](SessionState state) { return IsFinal(state); });
+}
+
+std::unique_ptr<Hold> Session::Lock(const LockGoal& goal, LockCallback on_update) {
+  auto lock = std::make_shared<Hold::Impl>(impl_->runner, std::move(on_update));
+  impl_->runner.Post([impl = impl_, lock, goal] {
+    const std::shared_ptr<SessionFlow> session = impl->session.lock();
+    if (session == nullptr || (session->current().state != SessionState::kSafe &&
+                               session->current().state != SessionState::kJeopardy)) {
+      LockUpdate update;
+      update.state = LockState::kNotAcquired;
+      update.resource = goal.acquire.resource;
+      update.refusal = Refusal{};
+      update.refusal->code = RefusalCode::kSessionEnded;
+      lock->published.Publish(update);
       return;
     }
-    if (const Renewed* renewed = renew->renewed()) {
-      OnRenewed(*renewed, *timing, now);
-    } else {
-      OnNotRenewed(*renew->not_renewed(), *timing, now);
+    LockGoal on_session = goal;
+    on_session.acquire.session_id = session->current().session_id;
+    on_session.acquire.namespace_name = session->namespace_name();
+    StartFlow(lock, on_session, impl->options, session);
+  });
+  return std::make_unique<Hold>(std::move(lock));
+}
+
+void Session::Close() {
+  impl_->runner.Post([impl = impl_] {
+    if (const auto session = impl->session.lock()) {
+      session->Close(impl->runner.Now());
+      impl->runner.Touch(*session);
     }
-    return;
-  }
-  const auto* release = std::get_if<ReleaseResult>(&reply);
-  if (release == nullptr || !release_.has_value() || !release_->Owns(attempt)) {
-    return;
-  }
-  release_->OnReply(attempt, now);
-  release_.reset();
-  if (state_ == LockState::kReleasing) {
-    state_ = release->released ? LockState::kReleased : LockState::kLost;
-    cause_ = release->released ? Cause::kReleased : release->cause;
-  }
-}
-
-void Hold::OnFailure(AttemptId attempt, const Failure& failure, BootTime now) {
-  EndIfOver(now);
-  renewal_.OnFailure(attempt, failure, now);
-  if (release_.has_value() && release_->Owns(attempt)) {
-    release_->OnFailure(attempt, failure, now);
-  }
-}
-
-void Hold::OnRenewed(const Renewed& renewed, const ReplyTiming& timing, BootTime now) {
-  promise_ = Later(promise_, PromiseOf(timing, renewed.remaining, renewed.ttl));
-  if (now >= deadline()) {
-    renewal_.Now(now);  // confirming, and the answer was too slow again
-    return;
-  }
-  state_ = LockState::kHeld;
-  was_held_ = true;
-  renewal_.Succeeded(timing.sent, promise_);
-}
-
-void Hold::OnNotRenewed(const NotRenewed& answer, const ReplyTiming& timing, BootTime now) {
-  const bool still_held = answer.cause == Cause::kRevoking || answer.cause == Cause::kHoldLimit;
-  if (state_ != LockState::kHeld || !still_held) {
-    Lose(answer.cause, now);
-    return;
-  }
-  promise_ = Later(promise_, PromiseOf(timing, answer.remaining, promise_.ttl));
-  renewal_.Stop();
-  state_ = LockState::kRevoking;
-  cause_ = answer.cause;
-  reason_ = answer.reason;
-  EndIfOver(now);
-}
-
-bool Hold::EnsureHeld(BootTime now) const {
-  return (state_ == LockState::kHeld || state_ == LockState::kRevoking) && now < deadline();
-}
-
-void Hold::Release(BootTime now) {
-  EndIfOver(now);
-  if (IsFinal(state_) || state_ == LockState::kReleasing) {
-    return;
-  }
-  renewal_.Stop();
-  state_ = LockState::kReleasing;
-  StartRelease(now);
-}
-
-void Hold::OnSessionDeadline(BootTime deadline, BootTime now) {
-  EndIfOver(now);
-  session_deadline_ = deadline;
-  EndIfOver(now);
-}
-
-void Hold::OnSessionClosing(BootTime now) {
-  EndIfOver(now);
-  if (!IsFinal(state_)) {
-    renewal_.Stop();
-    state_ = LockState::kReleasing;
-  }
-}
-
-void Hold::OnSessionOver(Cause cause, const std::optional<Error>& error, BootTime now) {
-  EndIfOver(now);
-  if (IsFinal(state_)) {
-    return;
-  }
-  error_ = error;
-  if (state_ == LockState::kReleasing && cause == Cause::kSessionClosed) {
-    state_ = LockState::kReleased;
-    cause_ = cause;
-  } else {
-    Lose(cause, now);
-  }
-  release_.reset();  // went with the session
-}
-
-BootTime Hold::deadline() const {
-  return std::min(LocalDeadline(promise_, options_.stop_time), session_deadline_);
-}
-
-ReleaseRequest Hold::MakeRelease() const {
-  return ReleaseRequest{.namespace_name = options_.namespace_name,
-                        .resource = options_.resource,
-                        .lease_id = grant_.lease_id};
-}
-
-// Time goes before messages: an answer that comes after the deadline finds the hold lost.
-void Hold::EndIfOver(BootTime now) {
-  if (state_ == LockState::kConfirming && now >= confirm_until_) {
-    Lose(Cause::kUnconfirmed, now);
-  } else if (state_ == LockState::kHeld && now >= deadline()) {
-    Lose(now >= session_deadline_ ? Cause::kSessionExpired : Cause::kExpired, now);
-  } else if (state_ == LockState::kRevoking && now >= deadline()) {
-    Lose(cause_ == Cause::kRevoking ? Cause::kBroken : cause_, now);
-  }
-}
-
-void Hold::Lose(Cause cause, BootTime now) {
-  if (renewal_.last_failure().has_value()) {
-    error_ = renewal_.last_failure();
-  }
-  renewal_.Stop();
-  state_ = LockState::kLost;
-  cause_ = cause;
-  // A lease that was in use is not released here: its work may still be stopping, and has until the
-  // promise to do so.
-  if (!was_held_ && !release_.has_value()) {
-    StartRelease(now);
-  }
-}
-
-void Hold::StartRelease(BootTime now) {
-  release_.emplace(shared_,
-                   CallOptions{.repeat = Repeat::kIdempotent,
-                               .attempt_timeout = options_.attempt_timeout,
-                               .deadline = std::max(promise_.until, now + options_.timeout)},
-                   now);
+  });
 }
 
 }  // namespace holdfast::client

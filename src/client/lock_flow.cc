@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/session.h"
+#include "client/session_flow.h"
 
 namespace holdfast::client {
 
 LockFlow::LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& options,
-                   std::shared_ptr<Session> session, LockCallback on_update, BootTime now)
+                   std::shared_ptr<SessionFlow> session, LockCallback on_update, BootTime now)
     : shared_(shared),
       goal_(goal),
       options_(options),

@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
-#include "client/hold.h"
+#include "client/held_lease.h"
 
 namespace holdfast::client {
 
-class Session;
+class SessionFlow;
 
 struct FlowOptions {
   Duration timeout = Seconds(10);  // of each request with its retries, beside an acquire's wait
@@ -25,7 +25,7 @@ class LockFlow : public Machine {
   // `goal.acquire.request_id` may be empty. `on_update` runs at each change of state or deadline,
   // and never inside the constructor. `session`, if not null, is the one that the goal names.
   LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& options,
-           std::shared_ptr<Session> session, LockCallback on_update, BootTime now);
+           std::shared_ptr<SessionFlow> session, LockCallback on_update, BootTime now);
   ~LockFlow() override;
   LockFlow(const LockFlow&) = delete;
   LockFlow& operator=(const LockFlow&) = delete;
@@ -73,13 +73,13 @@ class LockFlow : public Machine {
   CallShared& shared_;
   LockGoal goal_;
   FlowOptions options_;
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<SessionFlow> session_;
   LockCallback on_update_;
   Phase phase_ = Phase::kAsking;
   std::uint64_t sequence_ = 0;  // 0: the caller's own request id, not under the watermark
   std::optional<Call> ask_;
   std::optional<Call> cancel_;
-  std::optional<Hold> hold_;
+  std::optional<HeldLease> hold_;
   bool reported_held_ = false;
   bool unwanted_ = false;         // what is still granted is released
   std::optional<Error> overdue_;  // why it was withdrawn, if not on wish

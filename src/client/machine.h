@@ -10,7 +10,7 @@
 
 #include "base/time.h"
 #include "client/call.h"
-#include "client/types.h"
+#include "holdfast/types.h"
 
 namespace holdfast::client {
 

@@ -1,8 +1,8 @@
 #include <array>
 #include <cstddef>
 
-#include "client/states.h"
-#include "client/types.h"
+#include "holdfast/states.h"
+#include "holdfast/types.h"
 
 namespace holdfast::client {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "client/call.h"
-#include "client/types.h"
+#include "holdfast/types.h"
 
 namespace holdfast::client {
 

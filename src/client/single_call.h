@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "client/machine.h"
+#include "holdfast/result.h"
 
 namespace holdfast::client {
 

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "client/call.h"
 #include "client/machine.h"
 #include "client/wire.h"
+#include "holdfast/result.h"
 
 namespace holdfast::client {
 

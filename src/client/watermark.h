@@ -13,7 +13,7 @@
 
 #include "base/id.h"
 #include "base/time.h"
-#include "client/types.h"
+#include "holdfast/types.h"
 
 namespace holdfast::client {
 

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "client/call.h"
 #include "client/machine.h"
-#include "client/types.h"
+#include "holdfast/result.h"
+#include "holdfast/types.h"
 
 namespace holdfast::client {
 

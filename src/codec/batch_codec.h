@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/bytes.h"
-#include "base/result.h"
 #include "core/command.h"
+#include "holdfast/result.h"
 
 namespace holdfast::codec {
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "base/check.h"
 #include "base/id.h"
 #include "base/time.h"
 #include "core/limits.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/overloaded.h"
 #include "core/hash.h"
 #include "core/limits.h"

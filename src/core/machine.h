@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "base/id.h"
-#include "base/result.h"
 #include "core/command.h"
 #include "core/event.h"
 #include "core/grace.h"
@@ -23,6 +22,7 @@
 #include "core/sessions.h"
 #include "core/timers.h"
 #include "core/view.h"
+#include "holdfast/result.h"
 
 namespace holdfast::core {
 

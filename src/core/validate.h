@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-#include "base/result.h"
 #include "core/command.h"
 #include "core/view.h"
+#include "holdfast/result.h"
 
 namespace holdfast::core {
 

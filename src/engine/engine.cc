@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/id.h"
 #include "base/planted.h"
 #include "codec/batch_codec.h"

@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "base/result.h"
 #include "core/machine.h"
 #include "engine/admission.h"
 #include "engine/clock.h"
 #include "engine/front.h"
 #include "engine/state_timer.h"
 #include "engine/waiting.h"
+#include "holdfast/result.h"
 #include "journal/journal.h"
 
 namespace holdfast::engine {

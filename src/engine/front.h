@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "base/result.h"
 #include "core/command.h"
 #include "core/outcome.h"
 #include "core/view.h"
+#include "holdfast/result.h"
 
 namespace holdfast::engine {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
 #include "core/machine.h"
+#include "holdfast/result.h"
 #include "journal/file_journal.h"
 #include "journal/snapshot_store.h"
 #include "storage/file_system.h"

@@ -19,13 +19,13 @@
 #include <thread>
 #include <vector>
 
-#include "base/result.h"
 #include "engine/clock.h"
 #include "engine/engine.h"
 #include "engine/front.h"
 #include "engine/observer.h"
 #include "engine/shadow.h"
 #include "engine/watch_hub.h"
+#include "holdfast/result.h"
 #include "journal/file_journal.h"
 #include "storage/file_system.h"
 

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace holdfast::engine {

@@ -10,9 +10,9 @@
 
 #include <sys/types.h>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "exec/supervision.h"
+#include "holdfast/result.h"
 
 namespace holdfast::exec {
 

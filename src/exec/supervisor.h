@@ -21,8 +21,8 @@
 
 #include <sys/types.h>
 
-#include "base/result.h"
 #include "exec/link.h"
+#include "holdfast/result.h"
 
 namespace holdfast::exec {
 

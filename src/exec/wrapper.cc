@@ -69,7 +69,7 @@ class Wrapper::Holding {
           const StopTimes& times)
       : wrapper_(wrapper), times_(times), changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     HF_CHECK(changed_.number() >= 0, "an eventfd");
-    lock_ = client.Hold(goal, [this](const LockUpdate&) {
+    lock_ = client.Lock(goal, [this](const LockUpdate&) {
       const std::uint64_t one = 1;
       (void)!write(changed_.number(), &one, sizeof one);  // full is as good
     });
@@ -287,7 +287,7 @@ class Wrapper::Holding {
   const StopTimes times_;
   client::SystemClock clock_;
   File changed_;  // an eventfd: the state of the lock changed
-  std::unique_ptr<client::HeldLock> lock_;
+  std::unique_ptr<client::Hold> lock_;
   bool sent_start_ = false;
   bool told_revoked_ = false;
   bool told_lost_ = false;

@@ -13,9 +13,9 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
-#include "client/client.h"
 #include "exec/supervisor.h"
+#include "holdfast/client.h"
+#include "holdfast/result.h"
 
 namespace holdfast::exec {
 

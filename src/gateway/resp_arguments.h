@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/id.h"
-#include "base/result.h"
 #include "base/time.h"
 #include "core/validate.h"
+#include "holdfast/result.h"
 #include "server/convert.h"
 
 namespace holdfast::gateway {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
+#include "holdfast/result.h"
 #include "server/front_handle.h"
 
 namespace holdfast::gateway {

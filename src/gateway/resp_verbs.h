@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "core/command.h"
 #include "core/view.h"
 #include "engine/front.h"
 #include "engine/watch_hub.h"
 #include "gateway/resp_writer.h"
+#include "holdfast/result.h"
 #include "server/auth.h"
 #include "server/convert.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/id.h"
-#include "base/result.h"
+#include "holdfast/result.h"
 #include "journal/snapshot_store.h"
 #include "storage/file_system.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/id.h"
-#include "base/result.h"
+#include "holdfast/result.h"
 #include "storage/file_system.h"
 
 namespace holdfast::journal {

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "base/check.h"
 #include "base/crc32c.h"
 #include "journal/layout.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/id.h"
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 #include "storage/file_system.h"
 
 namespace holdfast::journal {

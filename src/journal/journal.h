@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/id.h"
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 
 namespace holdfast::journal {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
+#include "holdfast/result.h"
 #include "storage/file_system.h"
 
 namespace holdfast::journal {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
+#include "holdfast/result.h"
 #include "storage/file_system.h"
 
 namespace holdfast::journal {

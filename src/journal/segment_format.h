@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/id.h"
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 #include "journal/journal.h"
 #include "storage/file_system.h"
 

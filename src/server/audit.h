@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "base/id.h"
-#include "base/result.h"
 #include "base/time.h"
 #include "engine/clock.h"
 #include "engine/observer.h"
+#include "holdfast/result.h"
 
 namespace holdfast::server {
 

@@ -14,9 +14,9 @@
 #include <variant>
 #include <vector>
 
-#include "base/result.h"
 #include "core/command.h"
 #include "core/view.h"
+#include "holdfast/result.h"
 
 namespace holdfast::server {
 

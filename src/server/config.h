@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 #include "server/auth.h"
 
 namespace holdfast::server {

@@ -11,11 +11,11 @@
 #include <string>
 #include <variant>
 
-#include "base/result.h"
 #include "core/command.h"
 #include "core/view.h"
 #include "engine/front.h"
 #include "engine/watch_hub.h"
+#include "holdfast/result.h"
 #include "server/auth.h"
 
 namespace holdfast::engine {

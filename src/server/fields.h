@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "base/id.h"
-#include "base/result.h"
 #include "base/time.h"
 #include "core/command.h"
 #include "core/outcome.h"
+#include "holdfast/result.h"
 #include "server/convert.h"
 
 namespace google::protobuf {

@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
 #include "base/time.h"
 #include "engine/clock.h"
 #include "engine/runner.h"
+#include "holdfast/result.h"
 #include "server/auth.h"
 #include "server/http_call.h"
 #include "server/http_listener.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 #include "server/http_call.h"
 #include "server/http_tls.h"
 #include "server/loop.h"

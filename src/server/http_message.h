@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "base/time.h"
+#include "holdfast/result.h"
 
 namespace holdfast::server {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "engine/front.h"
+#include "holdfast/result.h"
 #include "server/convert.h"
 #include "server/loop.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "base/result.h"
+#include "holdfast/result.h"
 #include "server/auth.h"
 
 namespace boost::asio::ssl {

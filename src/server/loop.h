@@ -20,10 +20,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/result.h"
 #include "engine/clock.h"
 #include "engine/front.h"
 #include "engine/runner.h"
+#include "holdfast/result.h"
 #include "server/auth.h"
 #include "server/call.h"
 #include "server/convert.h"

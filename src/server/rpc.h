@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "base/result.h"
+#include "holdfast/result.h"
 #include "server/auth.h"
 #include "server/loop.h"
 

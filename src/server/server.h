@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "engine/clock.h"
 #include "engine/runner.h"
+#include "holdfast/result.h"
 #include "server/audit.h"
 #include "server/auth.h"
 #include "server/config.h"

@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "base/check.h"
+
 namespace holdfast::storage {
 namespace {
 

@@ -1,14 +1,11 @@
 // Result<T> and Status: operating errors (disk full, bad input, peer gone) as values. Domain
-// outcomes such as "held" are not errors; they are plain data in core/outcome.h. Broken invariants
-// are HF_CHECK.
+// outcomes such as "held" are not errors; they are plain data. A broken invariant ends the process.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
-
-#include "base/check.h"
 
 namespace holdfast {
 
@@ -29,6 +26,14 @@ enum class ErrorCode {
   kUnsupported,       // a format or feature level that this build does not know
   kInternal,          // a defect
 };
+
+// Prints the text to standard error and aborts.
+[[noreturn]] void RequireFailed(const char* text);
+inline void Require(bool condition, const char* text) {
+  if (!condition) {
+    RequireFailed(text);
+  }
+}
 
 // Stable upper-case name, such as "INVALID_ARGUMENT".
 const char* ErrorCodeName(ErrorCode code);
@@ -64,16 +69,16 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
   T& value() & {
-    HF_CHECK(ok(), "value of a failed Result");
+    Require(ok(), "value of a failed Result");
     return *std::get_if<0>(&state_);
   }
   const T& value() const& {
-    HF_CHECK(ok(), "value of a failed Result");
+    Require(ok(), "value of a failed Result");
     return *std::get_if<0>(&state_);
   }
   T&& value() && { return std::move(value()); }
   const Error& error() const {
-    HF_CHECK(!ok(), "error of a successful Result");
+    Require(!ok(), "error of a successful Result");
     return *std::get_if<1>(&state_);
   }
   T* operator->() { return &value(); }
@@ -94,7 +99,7 @@ class [[nodiscard]] Status {
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
   const Error& error() const {
-    HF_CHECK(error_.has_value(), "error of a successful Status");
+    Require(error_.has_value(), "error of a successful Status");
     return *error_;
   }
 

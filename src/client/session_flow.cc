@@ -1,12 +1,12 @@
-#include "client/session.h"
+#include "client/session_flow.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace holdfast::client {
 
-Session::Session(CallShared& shared, const SessionGoal& goal, const FlowOptions& options,
-                 SessionCallback on_update, BootTime now)
+SessionFlow::SessionFlow(CallShared& shared, const SessionGoal& goal, const FlowOptions& options,
+                         SessionCallback on_update, BootTime now)
     : shared_(shared),
       goal_(goal),
       options_(options),
@@ -20,7 +20,7 @@ Session::Session(CallShared& shared, const SessionGoal& goal, const FlowOptions&
   open_.emplace(shared, OptionsOf(now + options_.timeout), now);
 }
 
-void Session::Advance(BootTime now, std::vector<Outgoing>& out) {
+void SessionFlow::Advance(BootTime now, std::vector<Outgoing>& out) {
   EndIfOver(now);
   if (current_.state == SessionState::kOpening) {
     AdvanceOpen(now, out);
@@ -39,7 +39,7 @@ void Session::Advance(BootTime now, std::vector<Outgoing>& out) {
   }
 }
 
-BootTime Session::NextWake() const {
+BootTime SessionFlow::NextWake() const {
   switch (current_.state) {
     case SessionState::kOpening:
       return open_->NextWake();
@@ -63,7 +63,7 @@ BootTime Session::NextWake() const {
   return kNever;
 }
 
-void Session::OnReply(AttemptId attempt, const Reply& reply, BootTime now) {
+void SessionFlow::OnReply(AttemptId attempt, const Reply& reply, BootTime now) {
   EndIfOver(now);
   if (const auto* opened = std::get_if<OpenSessionResult>(&reply)) {
     if (current_.state == SessionState::kOpening && open_->Owns(attempt)) {
@@ -92,7 +92,7 @@ void Session::OnReply(AttemptId attempt, const Reply& reply, BootTime now) {
   }
 }
 
-void Session::OnFailure(AttemptId attempt, const Failure& failure, BootTime now) {
+void SessionFlow::OnFailure(AttemptId attempt, const Failure& failure, BootTime now) {
   EndIfOver(now);
   renewal_.OnFailure(attempt, failure, now);
   if (open_->Owns(attempt)) {
@@ -108,7 +108,8 @@ void Session::OnFailure(AttemptId attempt, const Failure& failure, BootTime now)
   }
 }
 
-void Session::OnOpened(const OpenSessionResult& result, const ReplyTiming& timing, BootTime now) {
+void SessionFlow::OnOpened(const OpenSessionResult& result, const ReplyTiming& timing,
+                           BootTime now) {
   if (sequence_ != 0) {
     shared_.identity.Answered(sequence_);
   }
@@ -133,7 +134,8 @@ void Session::OnOpened(const OpenSessionResult& result, const ReplyTiming& timin
   }
 }
 
-void Session::OnKeepAlive(const KeepAliveResult& result, const ReplyTiming& timing, BootTime now) {
+void SessionFlow::OnKeepAlive(const KeepAliveResult& result, const ReplyTiming& timing,
+                              BootTime now) {
   if (!result.alive) {
     Over(SessionState::kExpired, result.cause, std::nullopt, now);
     return;
@@ -150,7 +152,7 @@ void Session::OnKeepAlive(const KeepAliveResult& result, const ReplyTiming& timi
   }
 }
 
-void Session::AdvanceOpen(BootTime now, std::vector<Outgoing>& out) {
+void SessionFlow::AdvanceOpen(BootTime now, std::vector<Outgoing>& out) {
   if (const auto order = open_->Poll(now)) {
     OpenSessionRequest request = goal_.open;
     if (sequence_ != 0) {
@@ -171,7 +173,7 @@ void Session::AdvanceOpen(BootTime now, std::vector<Outgoing>& out) {
   Over(SessionState::kNotOpened, Cause::kUnspecified, open_->error(), now);
 }
 
-void Session::AdvanceClose(BootTime now, std::vector<Outgoing>& out) {
+void SessionFlow::AdvanceClose(BootTime now, std::vector<Outgoing>& out) {
   if (const auto order = close_->Poll(now)) {
     out.push_back({*order, CloseSessionRequest{.namespace_name = goal_.open.namespace_name,
                                                .session_id = current_.session_id}});
@@ -181,7 +183,7 @@ void Session::AdvanceClose(BootTime now, std::vector<Outgoing>& out) {
   }
 }
 
-void Session::AdvanceOrphans(BootTime now, std::vector<Outgoing>& out) {
+void SessionFlow::AdvanceOrphans(BootTime now, std::vector<Outgoing>& out) {
   for (auto orphan = orphans_.begin(); orphan != orphans_.end();) {
     if (!orphan->call.has_value() && now >= orphan->not_before) {
       orphan->call.emplace(shared_, OptionsOf(now + options_.timeout), now);
@@ -199,7 +201,7 @@ void Session::AdvanceOrphans(BootTime now, std::vector<Outgoing>& out) {
   }
 }
 
-void Session::Close(BootTime now) {
+void SessionFlow::Close(BootTime now) {
   EndIfOver(now);
   if (current_.state == SessionState::kOpening) {
     unwanted_ = true;
@@ -214,7 +216,7 @@ void Session::Close(BootTime now) {
   }
 }
 
-void Session::StartClose(BootTime now) {
+void SessionFlow::StartClose(BootTime now) {
   renewal_.Stop();
   orphans_.clear();  // they go with the session
   close_.emplace(shared_, OptionsOf(std::max(promise_.until, now + options_.timeout)), now);
@@ -225,7 +227,7 @@ void Session::StartClose(BootTime now) {
 }
 
 // Time goes before messages: an answer that comes after the deadline finds the holds lost.
-void Session::EndIfOver(BootTime now) {
+void SessionFlow::EndIfOver(BootTime now) {
   if (current_.state == SessionState::kSafe && now >= LocalDeadlineOf()) {
     Become(SessionState::kJeopardy);
     for (LockFlow* flow : holds_) {
@@ -237,8 +239,8 @@ void Session::EndIfOver(BootTime now) {
   }
 }
 
-void Session::Over(SessionState state, Cause cause, const std::optional<Error>& error,
-                   BootTime now) {
+void SessionFlow::Over(SessionState state, Cause cause, const std::optional<Error>& error,
+                       BootTime now) {
   renewal_.Stop();
   orphans_.clear();
   current_.cause = cause;
@@ -249,7 +251,7 @@ void Session::Over(SessionState state, Cause cause, const std::optional<Error>& 
   }
 }
 
-void Session::Become(SessionState state) {
+void SessionFlow::Become(SessionState state) {
   const BootTime deadline = LocalDeadlineOf();
   if (state == current_.state && deadline == current_.deadline) {
     return;
@@ -261,15 +263,15 @@ void Session::Become(SessionState state) {
   }
 }
 
-void Session::Attach(LockFlow& flow) {
+void SessionFlow::Attach(LockFlow& flow) {
   holds_.push_back(&flow);
 }
 
-void Session::Detach(LockFlow& flow) {
+void SessionFlow::Detach(LockFlow& flow) {
   holds_.erase(std::remove(holds_.begin(), holds_.end(), &flow), holds_.end());
 }
 
-void Session::Inform(LockFlow& flow, BootTime now) const {
+void SessionFlow::Inform(LockFlow& flow, BootTime now) const {
   if (IsFinal(current_.state)) {
     flow.OnSessionOver(current_.cause, current_.error, now);
   } else if (current_.state == SessionState::kClosing) {
@@ -279,13 +281,13 @@ void Session::Inform(LockFlow& flow, BootTime now) const {
   }
 }
 
-void Session::ReleaseLater(const ReleaseRequest& release, BootTime not_before) {
+void SessionFlow::ReleaseLater(const ReleaseRequest& release, BootTime not_before) {
   if (current_.state == SessionState::kSafe || current_.state == SessionState::kJeopardy) {
     orphans_.push_back({release, not_before, std::nullopt});
   }
 }
 
-CallOptions Session::OptionsOf(BootTime deadline) const {
+CallOptions SessionFlow::OptionsOf(BootTime deadline) const {
   return CallOptions{.repeat = Repeat::kIdempotent,
                      .attempt_timeout = options_.attempt_timeout,
                      .deadline = deadline};

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
-#include "base/time.h"
-#include "client/types.h"
+#include "holdfast/result.h"
+#include "holdfast/time.h"
+#include "holdfast/types.h"
 
 namespace holdfast::client {
 

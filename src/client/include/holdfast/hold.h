@@ -6,20 +6,20 @@
 
 #include <memory>
 
-#include "client/states.h"
+#include "holdfast/states.h"
 
 namespace holdfast::client {
 
-class HeldLock {
+class Hold {
  public:
   class Impl;
-  explicit HeldLock(std::shared_ptr<Impl> impl);
+  explicit Hold(std::shared_ptr<Impl> impl);
   // Withdraws or releases without waiting for the answer; the client goes on trying for its
   // `timeout`, or until it is destroyed. No callback starts after this returns; not to be called
   // inside one.
-  ~HeldLock();
-  HeldLock(const HeldLock&) = delete;
-  HeldLock& operator=(const HeldLock&) = delete;
+  ~Hold();
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
 
   // Gate for new work: false at or after the local deadline, after Release, and before it is held.
   bool EnsureHeld() const;
@@ -36,14 +36,14 @@ class HeldLock {
   std::shared_ptr<Impl> impl_;
 };
 
-class LiveSession {
+class Session {
  public:
   class Impl;
-  explicit LiveSession(std::shared_ptr<Impl> impl);
-  // Closes without waiting for the answer, as ~HeldLock.
-  ~LiveSession();
-  LiveSession(const LiveSession&) = delete;
-  LiveSession& operator=(const LiveSession&) = delete;
+  explicit Session(std::shared_ptr<Impl> impl);
+  // Closes without waiting for the answer, as ~Hold.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   SessionUpdate Current() const;
   // Blocks until it is safe or final.
@@ -53,7 +53,7 @@ class LiveSession {
   // A lock that lives as long as this session, on the session's one keepalive; the session must be
   // open. `goal.acquire` names neither ttl nor session. Lost for good at the session's local
   // deadline, also if the session becomes safe again.
-  std::unique_ptr<HeldLock> Hold(const LockGoal& goal, LockCallback on_update = {});
+  std::unique_ptr<Hold> Lock(const LockGoal& goal, LockCallback on_update = {});
   // Stop the work on all its holds first: closing ends them. Returns at once.
   void Close();
 

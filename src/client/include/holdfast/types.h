@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/time.h"
+#include "holdfast/time.h"
 
 namespace holdfast::client {
 

@@ -1,4 +1,4 @@
-#include "client/session.h"
+#include "client/session_flow.h"
 
 #include <memory>
 
@@ -29,11 +29,11 @@ KeepAliveResult Dead(Cause cause) {
 constexpr Duration kMargin = Millis(1500);  // 5 % of the ttl of 30 s
 
 struct SessionTest : ::testing::Test {
-  Session& Open() {
+  SessionFlow& Open() {
     SessionGoal goal;
     goal.open.owner = "o";
     goal.jeopardy = Seconds(20);
-    session = std::make_shared<Session>(
+    session = std::make_shared<SessionFlow>(
         stage.shared, goal, FlowOptions{},
         [this](const SessionUpdate& update) {
           if (states.empty() || states.back() != update.state) {
@@ -84,7 +84,7 @@ struct SessionTest : ::testing::Test {
   SessionState state() const { return session->current().state; }
 
   Stage stage;
-  std::shared_ptr<Session> session;
+  std::shared_ptr<SessionFlow> session;
   std::unique_ptr<LockFlow> flow;
   std::vector<SessionState> states;
   std::vector<LockState> lock_states;

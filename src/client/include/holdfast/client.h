@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-#include "base/time.h"
-#include "client/held.h"
-#include "client/types.h"
+#include "holdfast/hold.h"
+#include "holdfast/result.h"
+#include "holdfast/time.h"
+#include "holdfast/types.h"
 
 namespace holdfast::client {
 
@@ -72,7 +72,7 @@ class Client {
                const std::stop_token& stop = {});
 
   // Acquires (or campaigns), then renews in the background until released or lost; see held.h.
-  std::unique_ptr<HeldLock> Hold(const LockGoal& goal, LockCallback on_update = {});
+  std::unique_ptr<Hold> Lock(const LockGoal& goal, LockCallback on_update = {});
 
   // --- sessions ---
   Result<OpenSessionResult> OpenSession(const OpenSessionRequest& request);
@@ -82,7 +82,7 @@ class Client {
                                              const std::string& namespace_name = {});
 
   // Opens a session and keeps it alive in the background until closed or expired; see held.h.
-  std::unique_ptr<LiveSession> KeepSession(const SessionGoal& goal, SessionCallback on_update = {});
+  std::unique_ptr<Session> KeepSession(const SessionGoal& goal, SessionCallback on_update = {});
 
   // --- elections ---
   Result<AcquireResult> Campaign(const CampaignRequest& request);

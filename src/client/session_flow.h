@@ -18,16 +18,16 @@
 #include "client/lock_flow.h"
 #include "client/machine.h"
 #include "client/renewal.h"
-#include "client/states.h"
+#include "holdfast/states.h"
 
 namespace holdfast::client {
 
-class Session : public Machine {
+class SessionFlow : public Machine {
  public:
   // `on_update` runs at each change of state or deadline, and never inside the constructor. The
   // flows of its holds must be destroyed first, and not inside a callback.
-  Session(CallShared& shared, const SessionGoal& goal, const FlowOptions& options,
-          SessionCallback on_update, BootTime now);
+  SessionFlow(CallShared& shared, const SessionGoal& goal, const FlowOptions& options,
+              SessionCallback on_update, BootTime now);
 
   void Advance(BootTime now, std::vector<Outgoing>& out) override;
   BootTime NextWake() const override;

@@ -22,7 +22,7 @@
 
 #include "client/machine.h"
 #include "client/renewal.h"
-#include "client/states.h"
+#include "holdfast/states.h"
 
 namespace holdfast::client {
 
@@ -34,10 +34,10 @@ struct HoldOptions {
   Duration attempt_timeout = Seconds(3);  // of a release
 };
 
-class Hold {
+class HeldLease {
  public:
-  Hold(CallShared& shared, const HoldOptions& options, const Grant& grant,
-       const ReplyTiming& timing, BootTime now);
+  HeldLease(CallShared& shared, const HoldOptions& options, const Grant& grant,
+            const ReplyTiming& timing, BootTime now);
 
   // As those of Machine.
   void Advance(BootTime now, std::vector<Outgoing>& out);

@@ -1,4 +1,4 @@
-// The inside of HeldLock and LiveSession, for client.cc and held.cc only.
+// The inside of Hold and Session, for client.cc and held.cc only.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 #include <mutex>
 #include <optional>
 
-#include "client/held.h"
 #include "client/lock_flow.h"
 #include "client/runner.h"
-#include "client/session.h"
+#include "client/session_flow.h"
+#include "holdfast/hold.h"
 
 namespace holdfast::client {
 
@@ -77,7 +77,7 @@ class Published {
   std::function<void(const Update&)> callback_;
 };
 
-class LiveSession::Impl {
+class Session::Impl {
  public:
   Impl(Runner& owner, const FlowOptions& flow_options, SessionCallback callback)
       : runner(owner), options(flow_options), published(std::move(callback)) {}
@@ -85,10 +85,10 @@ class LiveSession::Impl {
   Runner& runner;
   const FlowOptions options;
   Published<SessionUpdate, SessionState> published;
-  std::weak_ptr<Session> session;  // background thread only
+  std::weak_ptr<SessionFlow> session;  // background thread only
 };
 
-class HeldLock::Impl {
+class Hold::Impl {
  public:
   Impl(Runner& owner, LockCallback callback) : runner(owner), published(std::move(callback)) {}
 
@@ -98,9 +98,9 @@ class HeldLock::Impl {
   std::weak_ptr<LockFlow> flow;       // background thread only
 };
 
-std::unique_ptr<HeldLock> StartLock(Runner& runner, const LockGoal& goal,
-                                    const FlowOptions& options, LockCallback on_update);
-std::unique_ptr<LiveSession> StartSession(Runner& runner, const SessionGoal& goal,
-                                          const FlowOptions& options, SessionCallback on_update);
+std::unique_ptr<Hold> StartLock(Runner& runner, const LockGoal& goal, const FlowOptions& options,
+                                LockCallback on_update);
+std::unique_ptr<Session> StartSession(Runner& runner, const SessionGoal& goal,
+                                      const FlowOptions& options, SessionCallback on_update);
 
 }  // namespace holdfast::client

@@ -1,8 +1,8 @@
-#include "client/hold.h"
+#include "client/lock_flow.h"
 
 #include <gtest/gtest.h>
 
-#include "client/lock_flow.h"
+#include "client/held_lease.h"
 #include "client/test_stage.h"
 
 namespace holdfast::client {
