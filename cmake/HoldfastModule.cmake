@@ -17,6 +17,11 @@
 
 include(GoogleTest)
 
+# They become parts of the shared client library (HoldfastClientLibrary.cmake).
+set(HOLDFAST_CLIENT_MODULES base client)
+set(HOLDFAST_CLIENT_PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden
+                               VISIBILITY_INLINES_HIDDEN ON)
+
 set(HOLDFAST_TEST_LABELS unit model scenario crash threaded integration e2e)
 foreach(label IN LISTS HOLDFAST_TEST_LABELS)
   add_custom_target(tests_${label})
@@ -56,6 +61,9 @@ function(holdfast_module name)
   _holdfast_require_sources("holdfast_module(${name})" ${arg_SOURCES})
   add_library(holdfast_${name} STATIC ${arg_SOURCES})
   _holdfast_configure(holdfast_${name} PUBLIC DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  if(name IN_LIST HOLDFAST_CLIENT_MODULES)
+    set_target_properties(holdfast_${name} PROPERTIES ${HOLDFAST_CLIENT_PROPERTIES})
+  endif()
   if(arg_TESTS)
     holdfast_test(holdfast_${name}_test SOURCES ${arg_TESTS} DEPS ${name} ${arg_TEST_DEPS}
                   LIBS ${arg_TEST_LIBS} LABELS ${arg_TEST_LABELS})

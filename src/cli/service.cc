@@ -54,7 +54,8 @@ Result<std::unique_ptr<client::Client>> Connect(const Connection& connection) {
                                        !connection.cert.empty() || !connection.key.empty(),
                                 .tls_ca_file = connection.ca,
                                 .tls_cert_file = connection.cert,
-                                .tls_key_file = connection.key};
+                                .tls_key_file = connection.key,
+                                .metrics = {}};
   if (!connection.token_file.empty()) {
     auto token = ReadToken(connection.token_file);
     if (!token.ok()) {

@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "client/acquire_all.h"
 #include "client/hold_impl.h"
 #include "client/observe.h"
 #include "client/runner.h"
@@ -19,7 +20,8 @@ std::string NewRequestId() {
 class Client::Impl {
  public:
   Impl(const ClientOptions& client_options, std::unique_ptr<Transport> transport)
-      : options(client_options), runner(std::move(transport), client_options.endpoints.size()) {}
+      : options(client_options),
+        runner(std::move(transport), client_options.endpoints, client_options.metrics) {}
 
   // What makes the request and what looks at its end, both on the background thread.
   using Make = std::function<RawRequest(BootTime now)>;
@@ -34,9 +36,13 @@ class Client::Impl {
       const CallOptions call{.repeat = repeat,
                              .attempt_timeout = wait + options.attempt_timeout,
                              .deadline = now + wait + options.timeout};
+      const RawRequest request = make(now);
       runner.Add(std::make_shared<SingleCall>(
-          runner.shared(), make(now), call,
-          [&, promise](Result<SingleCall::Answer> result) {
+          runner.shared(), request, call,
+          [&, promise, verb = VerbOf(request.method)](Result<SingleCall::Answer> result) {
+            if (!result.ok() && result.error().code == ErrorCode::kUnknownOutcome) {
+              runner.CountUnknown(verb);
+            }
             if (at_end) {
               at_end(result, runner.Now());
             }
@@ -321,6 +327,22 @@ std::unique_ptr<Hold> Client::Lock(const LockGoal& goal, LockCallback on_update)
   LockGoal copy = goal;
   copy.acquire.namespace_name = impl_->NamespaceOr(goal.acquire.namespace_name);
   return StartLock(impl_->runner, copy, impl_->flow_options(), std::move(on_update));
+}
+
+LockUpdate Client::RunWhileHeld(const LockGoal& goal, const std::function<void(Work&)>& work) {
+  const std::unique_ptr<Hold> hold = Lock(goal);
+  hold->WaitUntilAcquired();
+  if (auto begun = hold->BeginWork(); begun.has_value()) {
+    work(*begun);
+  }
+  hold->Release();
+  return hold->WaitUntilOver();
+}
+
+AcquireAllResult Client::AcquireAll(const AcquireAllGoal& goal) {
+  return AcquireInOrder(
+      goal, [this] { return impl_->runner.Now(); },
+      [this](const LockGoal& one) { return Lock(one); });
 }
 
 Result<OpenSessionResult> Client::OpenSession(const OpenSessionRequest& request) {

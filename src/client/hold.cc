@@ -5,38 +5,103 @@
 #include "client/hold_impl.h"
 
 namespace holdfast::client {
-namespace {
 
-// Background thread. The machine keeps `impl` alive, and the runner keeps the machine until it is
-// done.
-void StartFlow(const std::shared_ptr<Hold::Impl>& impl, const LockGoal& goal,
+void StartFlow(const std::shared_ptr<Hold::Impl>& hold, const LockGoal& goal,
                const FlowOptions& options, std::shared_ptr<SessionFlow> session) {
-  Runner& runner = impl->runner;
-  const auto on_update = [impl](const LockUpdate& update) {
-    impl->published.Publish(update);
+  Runner& runner = hold->runner;
+  // The machine keeps `hold` alive, and the runner keeps the machine until it is done.
+  const auto on_update = [hold](const LockUpdate& update) {
+    hold->Publish(update);
     if (IsFinal(update.state)) {
       // It may have ended with its session, and then nobody else looks after it.
-      impl->runner.Post([impl] {
-        if (const auto ended = impl->flow.lock()) {
-          impl->runner.Touch(*ended);
+      hold->runner.Post([hold] {
+        if (const auto ended = hold->flow.lock()) {
+          hold->runner.Touch(*ended);
         }
       });
     }
   };
   auto flow = std::make_shared<LockFlow>(runner.shared(), goal, options, std::move(session),
                                          on_update, runner.Now());
-  impl->flow = flow;
-  impl->published.Publish(flow->current());
+  hold->flow = flow;
+  hold->published.Publish(flow->current());
   runner.Add(std::move(flow));
 }
 
-}  // namespace
-
 std::unique_ptr<Hold> StartLock(Runner& runner, const LockGoal& goal, const FlowOptions& options,
                                 LockCallback on_update) {
-  auto impl = std::make_shared<Hold::Impl>(runner, std::move(on_update));
+  auto impl = std::make_shared<Hold::Impl>(runner, goal.acquire.resource, std::move(on_update));
   runner.Post([impl, goal, options] { StartFlow(impl, goal, options, nullptr); });
   return std::make_unique<Hold>(std::move(impl));
+}
+
+void Hold::Impl::Publish(const LockUpdate& update) {
+  if (update.state != published.Current().state) {
+    runner.Count(update);
+  }
+  if (IsFinal(update.state)) {
+    stop.request_stop();
+  }
+  published.Publish(update);
+}
+
+bool Hold::Impl::IsHeld() const {
+  const LockUpdate update = published.Current();
+  const bool held = update.state == LockState::kHeld || update.state == LockState::kRevoking;
+  return held && runner.Now() < update.deadline;
+}
+
+bool Hold::Impl::BeginWork() {
+  if (!IsHeld()) {
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  if (released_) {
+    return false;
+  }
+  ++works_;
+  return true;
+}
+
+void Hold::Impl::EndWork() {
+  bool last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --works_;
+    last = works_ == 0 && released_;
+  }
+  if (last) {
+    GiveBack();
+  }
+}
+
+void Hold::Impl::Release() {
+  bool idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(released_, true)) {
+      return;
+    }
+    idle = works_ == 0;
+  }
+  stop.request_stop();
+  if (idle) {
+    GiveBack();
+  }
+}
+
+bool Hold::Impl::released() const {
+  const std::lock_guard lock(mutex_);
+  return released_;
+}
+
+void Hold::Impl::GiveBack() {
+  runner.Post([impl = shared_from_this()] {
+    if (const auto ending = impl->flow.lock()) {
+      ending->Release(impl->runner.Now());
+      impl->runner.Touch(*ending);
+    }
+  });
 }
 
 Hold::Hold(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -47,13 +112,27 @@ Hold::~Hold() {
 }
 
 bool Hold::EnsureHeld() const {
-  const LockUpdate update = impl_->published.Current();
-  const bool held = update.state == LockState::kHeld || update.state == LockState::kRevoking;
-  return held && !impl_->released.load() && impl_->runner.Now() < update.deadline;
+  return impl_->IsHeld() && !impl_->released();
+}
+
+std::uint64_t Hold::fencing_token() const {
+  const LockUpdate update = Current();
+  return update.grant.has_value() ? update.grant->fencing_token : 0;
 }
 
 LockUpdate Hold::Current() const {
   return impl_->published.Current();
+}
+
+std::optional<Work> Hold::BeginWork() {
+  if (!impl_->BeginWork()) {
+    return std::nullopt;
+  }
+  return Work(impl_);
+}
+
+std::stop_token Hold::stop_token() const {
+  return impl_->stop.get_token();
 }
 
 LockUpdate Hold::WaitUntilAcquired() {
@@ -67,81 +146,41 @@ LockUpdate Hold::WaitUntilOver() {
 }
 
 void Hold::Release() {
-  if (impl_->released.exchange(true) || IsFinal(Current().state)) {
-    return;
+  impl_->Release();
+}
+
+Work& Work::operator=(Work&& other) noexcept {
+  if (this != &other) {
+    End();
+    impl_ = std::move(other.impl_);
   }
-  impl_->runner.Post([impl = impl_] {
-    if (const auto flow = impl->flow.lock()) {
-      flow->Release(impl->runner.Now());
-      impl->runner.Touch(*flow);
-    }
-  });
+  return *this;
 }
 
-std::unique_ptr<Session> StartSession(Runner& runner, const SessionGoal& goal,
-                                      const FlowOptions& options, SessionCallback on_update) {
-  auto impl = std::make_shared<Session::Impl>(runner, options, std::move(on_update));
-  runner.Post([impl, goal] {
-    Runner& owner = impl->runner;
-    auto session = std::make_shared<SessionFlow>(
-        owner.shared(), goal, impl->options,
-        [impl](const SessionUpdate& update) { impl->published.Publish(update); }, owner.Now());
-    impl->session = session;
-    impl->published.Publish(session->current());
-    owner.Add(std::move(session));
-  });
-  return std::make_unique<Session>(std::move(impl));
+Work::~Work() {
+  End();
 }
 
-Session::Session(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
-Session::~Session() {
-  impl_->published.StopCallbacks();
-  Close();
+void Work::End() {
+  if (const auto ending = std::exchange(impl_, nullptr)) {
+    ending->EndWork();
+  }
 }
 
-SessionUpdate Session::Current() const {
-  return impl_->published.Current();
+bool Work::EnsureHeld() const {
+  return impl_->IsHeld();
 }
 
-SessionUpdate Session::WaitUntilOpen() {
-  return impl_->published.WaitFor(
-      [](SessionState state) { return state == SessionState::kSafe || IsFinal(state); });
+std::uint64_t Work::fencing_token() const {
+  return impl_->published.Current().grant->fencing_token;
 }
 
-SessionUpdate Session::WaitUntilOver() {
-  return impl_->published.WaitFor([](SessionState state) { return IsFinal(state); });
+const std::string& Work::resource() const {
+  return impl_->resource;
 }
 
-std::unique_ptr<Hold> Session::Lock(const LockGoal& goal, LockCallback on_update) {
-  auto lock = std::make_shared<Hold::Impl>(impl_->runner, std::move(on_update));
-  impl_->runner.Post([impl = impl_, lock, goal] {
-    const std::shared_ptr<SessionFlow> session = impl->session.lock();
-    if (session == nullptr || (session->current().state != SessionState::kSafe &&
-                               session->current().state != SessionState::kJeopardy)) {
-      LockUpdate update;
-      update.state = LockState::kNotAcquired;
-      update.resource = goal.acquire.resource;
-      update.refusal = Refusal{};
-      update.refusal->code = RefusalCode::kSessionEnded;
-      lock->published.Publish(update);
-      return;
-    }
-    LockGoal on_session = goal;
-    on_session.acquire.session_id = session->current().session_id;
-    on_session.acquire.namespace_name = session->namespace_name();
-    StartFlow(lock, on_session, impl->options, session);
-  });
-  return std::make_unique<Hold>(std::move(lock));
-}
-
-void Session::Close() {
-  impl_->runner.Post([impl = impl_] {
-    if (const auto session = impl->session.lock()) {
-      session->Close(impl->runner.Now());
-      impl->runner.Touch(*session);
-    }
-  });
+std::stop_token Work::stop_token() const {
+  return impl_->stop.get_token();
 }
 
 }  // namespace holdfast::client

@@ -1,17 +1,19 @@
-// The inside of Hold and Session, for client.cc and held.cc only.
+// The inside of Hold and Session, for the files that make them.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <stop_token>
+#include <string>
 
 #include "client/lock_flow.h"
 #include "client/runner.h"
 #include "client/session_flow.h"
 #include "holdfast/hold.h"
+#include "holdfast/session.h"
 
 namespace holdfast::client {
 
@@ -88,19 +90,42 @@ class Session::Impl {
   std::weak_ptr<SessionFlow> session;  // background thread only
 };
 
-class Hold::Impl {
+class Hold::Impl : public std::enable_shared_from_this<Hold::Impl> {
  public:
-  Impl(Runner& owner, LockCallback callback) : runner(owner), published(std::move(callback)) {}
+  Impl(Runner& owner, std::string name, LockCallback callback)
+      : runner(owner), resource(std::move(name)), published(std::move(callback)) {}
+
+  // By the background thread, for each change.
+  void Publish(const LockUpdate& update);
+  // Whether the lock may be used, whatever its user wants.
+  bool IsHeld() const;
+
+  // False if it is released already, or not held.
+  bool BeginWork();
+  void EndWork();
+  void Release();
+  bool released() const;
 
   Runner& runner;
+  const std::string resource;
   Published<LockUpdate, LockState> published;
-  std::atomic<bool> released{false};  // by its user, whatever the machine knows of it yet
-  std::weak_ptr<LockFlow> flow;       // background thread only
+  std::stop_source stop;
+  std::weak_ptr<LockFlow> flow;  // background thread only
+
+ private:
+  void GiveBack();
+
+  mutable std::mutex mutex_;
+  std::size_t works_ = 0;  // guarded by mutex_, as is released_
+  bool released_ = false;
 };
 
 std::unique_ptr<Hold> StartLock(Runner& runner, const LockGoal& goal, const FlowOptions& options,
                                 LockCallback on_update);
 std::unique_ptr<Session> StartSession(Runner& runner, const SessionGoal& goal,
                                       const FlowOptions& options, SessionCallback on_update);
+// For both of them: on the background thread, a flow whose updates go to `hold`.
+void StartFlow(const std::shared_ptr<Hold::Impl>& hold, const LockGoal& goal,
+               const FlowOptions& options, std::shared_ptr<SessionFlow> session);
 
 }  // namespace holdfast::client

@@ -1,6 +1,7 @@
 #include <array>
 #include <cstddef>
 
+#include "holdfast/metrics.h"
 #include "holdfast/states.h"
 #include "holdfast/types.h"
 
@@ -98,6 +99,12 @@ const char* Name(SessionState state) {
   static constexpr std::array<const char*, 7> kNames = {
       "OPENING", "SAFE", "JEOPARDY", "CLOSING", "CLOSED", "EXPIRED", "NOT_OPENED"};
   return NameIn(kNames, state);
+}
+
+const char* Name(AttemptEnd end) {
+  static constexpr std::array<const char*, 4> kNames = {"ANSWERED", "NOTHING_DONE", "UNKNOWN",
+                                                        "FAILED"};
+  return NameIn(kNames, end);
 }
 
 }  // namespace holdfast::client

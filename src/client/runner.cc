@@ -3,9 +3,32 @@
 #include <algorithm>
 
 namespace holdfast::client {
+namespace {
 
-Runner::Runner(std::unique_ptr<Transport> transport, std::size_t endpoint_count)
-    : shared_(random_, endpoint_count),
+AttemptEnd EndOf(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kNothingDone:
+      return AttemptEnd::kNothingDone;
+    case FailureKind::kUnknown:
+      return AttemptEnd::kUnknown;
+    case FailureKind::kFinal:
+      return AttemptEnd::kFailed;
+  }
+  return AttemptEnd::kUnknown;
+}
+
+}  // namespace
+
+// "/holdfast.v1.Locks/Acquire" -> "Acquire"
+std::string_view VerbOf(std::string_view method) {
+  return method.substr(method.rfind('/') + 1);
+}
+
+Runner::Runner(std::unique_ptr<Transport> transport, std::vector<std::string> endpoints,
+               std::shared_ptr<Metrics> metrics)
+    : endpoints_(std::move(endpoints)),
+      metrics_(std::move(metrics)),
+      shared_(random_, endpoints_.size()),
       transport_(std::move(transport)),
       thread_([this] { Loop(); }) {}
 
@@ -91,16 +114,63 @@ void Runner::Deliver(Transport::Event event) {
   if (event.kind == Transport::Event::Kind::kReply) {
     const Result<Reply> reply = DecodeReply(sent.request, std::move(event.body));
     if (reply.ok()) {
+      CountAttempt(sent, nullptr);
       sent.machine->OnReply(event.id, *reply, Now());
     } else {
       // It was done, but how it ended cannot be read: the same as no answer.
-      sent.machine->OnFailure(
-          event.id, Failure{.kind = FailureKind::kUnknown, .error = reply.error()}, Now());
+      Fail(event.id, sent, Failure{.kind = FailureKind::kUnknown, .error = reply.error()});
     }
   } else {
-    sent.machine->OnFailure(event.id, Classify(event.failure), Now());
+    Fail(event.id, sent, Classify(event.failure));
   }
   Turn(*sent.machine);
+}
+
+void Runner::Fail(AttemptId attempt, const Sent& sent, const Failure& failure) {
+  CountAttempt(sent, &failure);
+  sent.machine->OnFailure(attempt, failure, Now());
+}
+
+void Runner::CountAttempt(const Sent& sent, const Failure* failure) {
+  if (metrics_ == nullptr) {
+    return;
+  }
+  Attempt attempt{
+      .verb = VerbOf(sent.method), .endpoint = endpoints_[sent.endpoint], .took = Now() - sent.at};
+  if (failure != nullptr) {
+    attempt.end = EndOf(failure->kind);
+    attempt.error = failure->error.code;
+  }
+  metrics_->OnAttempt(attempt);
+}
+
+void Runner::Count(const LockUpdate& update) {
+  if (metrics_ == nullptr) {
+    return;
+  }
+  metrics_->OnHold(update);
+  if (IsFinal(update.state) && update.error.has_value() &&
+      update.error->code == ErrorCode::kUnknownOutcome) {
+    metrics_->OnUnknownOutcome(update.state == LockState::kNotAcquired ? "Acquire" : "Release");
+  }
+}
+
+void Runner::Count(const SessionUpdate& update) {
+  if (metrics_ == nullptr) {
+    return;
+  }
+  metrics_->OnSession(update);
+  if (IsFinal(update.state) && update.error.has_value() &&
+      update.error->code == ErrorCode::kUnknownOutcome) {
+    metrics_->OnUnknownOutcome(update.state == SessionState::kNotOpened ? "OpenSession"
+                                                                        : "CloseSession");
+  }
+}
+
+void Runner::CountUnknown(std::string_view verb) {
+  if (metrics_ != nullptr) {
+    metrics_->OnUnknownOutcome(verb);
+  }
 }
 
 void Runner::Add(std::shared_ptr<Machine> machine) {
@@ -120,9 +190,11 @@ void Runner::Turn(Machine& machine) {
   out_.clear();
   machine.Advance(now, out_);
   for (Outgoing& outgoing : out_) {
-    transport_->Start(outgoing.attempt.id, outgoing.attempt.endpoint, Encode(outgoing.request),
+    const RawRequest encoded = Encode(outgoing.request);
+    transport_->Start(outgoing.attempt.id, outgoing.attempt.endpoint, encoded,
                       outgoing.attempt.deadline - now);
-    sent_[outgoing.attempt.id] = Sent{&machine, std::move(outgoing.request)};
+    sent_[outgoing.attempt.id] =
+        Sent{&machine, std::move(outgoing.request), encoded.method, outgoing.attempt.endpoint, now};
   }
   Entry& entry = machines_.at(&machine);
   wakes_.erase({entry.wake, &machine});

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "client/clock.h"
 #include "client/machine.h"
 #include "client/transport.h"
+#include "holdfast/metrics.h"
 
 namespace holdfast::client {
 
@@ -36,9 +38,14 @@ struct StreamInbox {
   std::deque<Transport::Event> events;
 };
 
+// The name of a verb in the path of its method.
+std::string_view VerbOf(std::string_view method);
+
 class Runner {
  public:
-  Runner(std::unique_ptr<Transport> transport, std::size_t endpoint_count);
+  // `metrics` may be null.
+  Runner(std::unique_ptr<Transport> transport, std::vector<std::string> endpoints,
+         std::shared_ptr<Metrics> metrics);
   // Drops the machines and what is on its way. Nothing may be posted any more.
   ~Runner();
   Runner(const Runner&) = delete;
@@ -60,6 +67,10 @@ class Runner {
                        std::shared_ptr<StreamInbox> inbox);
   void ReadStream(AttemptId stream) { transport_->Read(stream); }
   void CloseStream(AttemptId stream);
+  // For the metrics: the state of a hold or a session changed; a call ended as unknown.
+  void Count(const LockUpdate& update);
+  void Count(const SessionUpdate& update);
+  void CountUnknown(std::string_view verb);
 
  private:
   struct Entry {
@@ -69,17 +80,24 @@ class Runner {
   struct Sent {
     Machine* machine = nullptr;
     Request request;
+    const char* method = "";
+    std::size_t endpoint = 0;
+    BootTime at{};
   };
 
   void Loop();
   void RunTasks();
   void RunDue();
   void Deliver(Transport::Event event);
+  void Fail(AttemptId attempt, const Sent& sent, const Failure& failure);
+  void CountAttempt(const Sent& sent, const Failure* failure);
   void Turn(Machine& machine);
   void Remove(Machine& machine);
   Duration TimeToWait();
 
   SystemClock clock_;
+  const std::vector<std::string> endpoints_;
+  const std::shared_ptr<Metrics> metrics_;
   SystemRandom random_;
 
   // Belong to the background thread.

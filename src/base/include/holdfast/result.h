@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "holdfast/export.h"
+
 namespace holdfast {
 
 enum class ErrorCode {
@@ -28,7 +30,7 @@ enum class ErrorCode {
 };
 
 // Prints the text to standard error and aborts.
-[[noreturn]] void RequireFailed(const char* text);
+[[noreturn]] HOLDFAST_API void RequireFailed(const char* text);
 inline void Require(bool condition, const char* text) {
   if (!condition) {
     RequireFailed(text);
@@ -36,7 +38,7 @@ inline void Require(bool condition, const char* text) {
 }
 
 // Stable upper-case name, such as "INVALID_ARGUMENT".
-const char* ErrorCodeName(ErrorCode code);
+HOLDFAST_API const char* ErrorCodeName(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::kInternal;

@@ -1,6 +1,6 @@
 // The client of Holdfast for programs of this repository: one blocking call per verb of the API,
-// and objects that keep a lock or a session alive in the background (held.h). A thin shell around
-// the state machines of this module; gRPC stays in transport.cc.
+// and objects that keep a lock or a session alive in the background (hold.h, session.h,
+// candidate.h). A thin shell around the state machines of this module; gRPC stays in transport.cc.
 //
 // Every method is thread-safe, and none may be called from a callback. Domain refusals are data in
 // the result. Failed attempts are retried inside the call, with the same request id and on the next
@@ -21,8 +21,13 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/candidate.h"
+#include "holdfast/export.h"
 #include "holdfast/hold.h"
+#include "holdfast/hold_set.h"
+#include "holdfast/metrics.h"
 #include "holdfast/result.h"
+#include "holdfast/session.h"
 #include "holdfast/time.h"
 #include "holdfast/types.h"
 
@@ -39,16 +44,17 @@ struct ClientOptions {
   Duration timeout =
       Seconds(10);  // of a whole call with its retries; an acquire's wait comes on top
   Duration attempt_timeout = Seconds(3);  // of one attempt, the connecting included
+  std::shared_ptr<Metrics> metrics;       // told what happens; null: nobody is
 };
 
 // 32 hexadecimal digits from the CSPRNG.
-std::string NewRequestId();
+HOLDFAST_API std::string NewRequestId();
 
-class Client {
+class HOLDFAST_API Client {
  public:
   // Checks the options and reads the certificates; connects only when it is first needed.
   static Result<std::unique_ptr<Client>> Create(const ClientOptions& options);
-  // Objects made by Hold() and OpenSession() must be gone before.
+  // What Lock, KeepSession, AcquireAll and Lead made must be gone before.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -71,8 +77,14 @@ class Client {
   Status Watch(const WatchRequest& request, const std::function<bool(const WatchItem&)>& on_item,
                const std::stop_token& stop = {});
 
-  // Acquires (or campaigns), then renews in the background until released or lost; see held.h.
+  // Acquires (or campaigns), then renews in the background until released or lost; see hold.h.
   std::unique_ptr<Hold> Lock(const LockGoal& goal, LockCallback on_update = {});
+  // Blocks: acquires, runs `work` in the calling thread, and releases when it has returned. The end
+  // tells: kReleased, it was held all the time; kLost, it was lost on the way or before the work
+  // began; kNotAcquired, nothing was run.
+  LockUpdate RunWhileHeld(const LockGoal& goal, const std::function<void(Work&)>& work);
+  // Blocks: takes several locks in the order of their names, and all or none; see hold_set.h.
+  AcquireAllResult AcquireAll(const AcquireAllGoal& goal);
 
   // --- sessions ---
   Result<OpenSessionResult> OpenSession(const OpenSessionRequest& request);
@@ -81,7 +93,7 @@ class Client {
   Result<SessionDescription> DescribeSession(const std::string& session_id,
                                              const std::string& namespace_name = {});
 
-  // Opens a session and keeps it alive in the background until closed or expired; see held.h.
+  // Opens a session and keeps it alive in the background until closed or expired; see session.h.
   std::unique_ptr<Session> KeepSession(const SessionGoal& goal, SessionCallback on_update = {});
 
   // --- elections ---
@@ -94,6 +106,9 @@ class Client {
   Status Observe(const std::string& resource, const std::string& namespace_name,
                  const std::function<bool(const LeaderInfo&)>& on_leader,
                  const std::stop_token& stop = {});
+
+  // Campaigns in the background and runs `work` whenever elected; see candidate.h.
+  std::unique_ptr<Candidate> Lead(const ElectionGoal& goal, LeaderWork work);
 
   // --- administration ---
   Result<NamespaceResult> CreateNamespace(const std::string& name, const Policy& policy);

@@ -1,64 +1,80 @@
-// A lock (or a leadership) and a session that are kept alive in the background: what `holdfast
-// elect` and the demonstration hold. Made by Client::Hold and Client::KeepSession. Methods are
-// thread-safe. Callbacks run on the client's one background thread, in order, and must neither
-// block nor call blocking methods of the client: while one runs, nothing is renewed.
+// A lock (or a leadership) that is kept alive in the background, and the work that is done under
+// it. Made by Client::Lock and Session::Lock. Methods are thread-safe. Callbacks run on the
+// client's one background thread, in order, and must neither block nor call blocking methods of the
+// client: while one runs, nothing is renewed.
+//
+// Two promises of this class, however it is used: nothing is renewed once the lease is given back,
+// and the lease is not given back while a Work lives.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <stop_token>
 
+#include "holdfast/export.h"
 #include "holdfast/states.h"
 
 namespace holdfast::client {
 
-class Hold {
+class Work;
+
+class HOLDFAST_API Hold {
  public:
   class Impl;
   explicit Hold(std::shared_ptr<Impl> impl);
-  // Withdraws or releases without waiting for the answer; the client goes on trying for its
-  // `timeout`, or until it is destroyed. No callback starts after this returns; not to be called
-  // inside one.
+  // As Release, without waiting for the answer; the client goes on trying for its `timeout`, or
+  // until it is destroyed. No callback starts after this returns; not to be called inside one.
   ~Hold();
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
   // Gate for new work: false at or after the local deadline, after Release, and before it is held.
   bool EnsureHeld() const;
+  // To be sent with everything that is done under the lock; 0 before it is granted.
+  std::uint64_t fencing_token() const;
   LockUpdate Current() const;
+
+  // For work that must not be cut off by a Release in another thread: nothing if EnsureHeld() says
+  // no.
+  std::optional<Work> BeginWork();
+  // Stop is requested when work has to end: at Release and at the local deadline, whichever is
+  // first. Stop callbacks run on the releasing or on the background thread and must not block.
+  std::stop_token stop_token() const;
+
   // Blocks until the lock is held, or is final without having been held.
   LockUpdate WaitUntilAcquired();
   // Blocks until the state is final.
   LockUpdate WaitUntilOver();
-  // Stop the work first. Withdraws the acquire if it is not granted yet. Returns at once; the
-  // updates tell the rest.
+  // No new work begins, and when the last Work has ended the lease is given back. Withdraws the
+  // acquire if it is not granted yet. Returns at once; the updates tell the rest.
   void Release();
 
  private:
   std::shared_ptr<Impl> impl_;
 };
 
-class Session {
+// Something that is being done under a hold. As long as it lives the lease is renewed and is not
+// released; it can still be lost. Must be gone before the client is. For one thread at a time.
+class HOLDFAST_API Work {
  public:
-  class Impl;
-  explicit Session(std::shared_ptr<Impl> impl);
-  // Closes without waiting for the answer, as ~Hold.
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  Work(Work&& other) noexcept = default;
+  Work& operator=(Work&& other) noexcept;
+  ~Work();
 
-  SessionUpdate Current() const;
-  // Blocks until it is safe or final.
-  SessionUpdate WaitUntilOpen();
-  // Blocks until the state is final.
-  SessionUpdate WaitUntilOver();
-  // A lock that lives as long as this session, on the session's one keepalive; the session must be
-  // open. `goal.acquire` names neither ttl nor session. Lost for good at the session's local
-  // deadline, also if the session becomes safe again.
-  std::unique_ptr<Hold> Lock(const LockGoal& goal, LockCallback on_update = {});
-  // Stop the work on all its holds first: closing ends them. Returns at once.
-  void Close();
+  // Gate for each further step: false at or after the local deadline. A Release does not change it.
+  bool EnsureHeld() const;
+  std::uint64_t fencing_token() const;
+  const std::string& resource() const;
+  // As Hold::stop_token.
+  std::stop_token stop_token() const;
 
  private:
-  std::shared_ptr<Impl> impl_;
+  friend class Hold;
+  explicit Work(std::shared_ptr<Hold::Impl> impl) : impl_(std::move(impl)) {}
+  void End();
+
+  std::shared_ptr<Hold::Impl> impl_;
 };
 
 }  // namespace holdfast::client

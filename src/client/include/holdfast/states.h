@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "holdfast/export.h"
 #include "holdfast/result.h"
 #include "holdfast/time.h"
 #include "holdfast/types.h"
@@ -22,7 +23,7 @@ enum class LockState {
   kLost,         // final: was held, and must not be used any more
   kNotAcquired,  // final: `refusal` or `error` says why
 };
-const char* Name(LockState state);
+HOLDFAST_API const char* Name(LockState state);
 inline bool IsFinal(LockState state) {
   return state >= LockState::kReleased;
 }
@@ -56,7 +57,7 @@ enum class SessionState {
   kExpired,    // final
   kNotOpened,  // final: `refused` or `error` says why
 };
-const char* Name(SessionState state);
+HOLDFAST_API const char* Name(SessionState state);
 inline bool IsFinal(SessionState state) {
   return state >= SessionState::kClosed;
 }

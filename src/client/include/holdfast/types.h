@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "holdfast/export.h"
 #include "holdfast/time.h"
 
 namespace holdfast::client {
@@ -38,8 +39,8 @@ enum class Cause {
   kRevoking,
 };
 
-const char* Name(Guarantee guarantee);
-const char* Name(Cause cause);
+HOLDFAST_API const char* Name(Guarantee guarantee);
+HOLDFAST_API const char* Name(Cause cause);
 
 struct Holder {
   std::string owner;
@@ -108,7 +109,7 @@ enum class RefusalCode {
   kSuperseded,
   kStateFull,
 };
-const char* Name(RefusalCode code);
+HOLDFAST_API const char* Name(RefusalCode code);
 
 struct Refusal {
   RefusalCode code = RefusalCode::kUnspecified;
@@ -186,7 +187,7 @@ enum class CancelOutcome {
   kNotYours,
   kMemoryFull,
 };
-const char* Name(CancelOutcome outcome);
+HOLDFAST_API const char* Name(CancelOutcome outcome);
 
 struct CancelResult {
   std::string resource;
@@ -194,7 +195,7 @@ struct CancelResult {
 };
 
 enum class ResourceState { kUnspecified, kFree, kTaken, kInDelay };
-const char* Name(ResourceState state);
+HOLDFAST_API const char* Name(ResourceState state);
 
 struct Waiter {
   std::string owner;
@@ -247,7 +248,7 @@ struct ListResult {
 };
 
 enum class TokenVerdict { kUnspecified, kCurrent, kOld, kNeverIssued };
-const char* Name(TokenVerdict verdict);
+HOLDFAST_API const char* Name(TokenVerdict verdict);
 
 struct CheckTokenResult {
   TokenVerdict verdict = TokenVerdict::kUnspecified;
@@ -272,7 +273,7 @@ enum class BreakOutcome {
   kNotTaken,
   kUnsafeRefused,
 };
-const char* Name(BreakOutcome outcome);
+HOLDFAST_API const char* Name(BreakOutcome outcome);
 
 struct BreakResult {
   std::string resource;
@@ -298,7 +299,7 @@ enum class WatchKind {
   kProclaimed,
   kConfirmed,
 };
-const char* Name(WatchKind kind);
+HOLDFAST_API const char* Name(WatchKind kind);
 
 struct WatchEvent {
   std::uint64_t index = 0;
@@ -346,7 +347,7 @@ enum class SessionRefusal {
   kEnded,
   kGrantsBlocked,
 };
-const char* Name(SessionRefusal reason);
+HOLDFAST_API const char* Name(SessionRefusal reason);
 
 struct SessionRefused {
   SessionRefusal reason = SessionRefusal::kUnspecified;
@@ -445,7 +446,7 @@ struct Policy {
 };
 
 enum class NamespaceOutcome { kUnspecified, kOk, kNotFound, kExists, kNotEmpty, kLimit };
-const char* Name(NamespaceOutcome outcome);
+HOLDFAST_API const char* Name(NamespaceOutcome outcome);
 
 struct NamespaceResult {
   NamespaceOutcome outcome = NamespaceOutcome::kUnspecified;
