@@ -184,7 +184,8 @@ std::string Text(const Outcome& outcome, Names& names) {
       },
       [](const SessionRefused& o) { return TextOf(o); },
       [](const SessionKept& o) {
-        return o.alive ? "KEPT" + Field("left", o.remaining)
+        return o.alive ? "KEPT" + Field("left", o.remaining) +
+                             (o.revocations > 0 ? Field("revocations", o.revocations) : "")
                        : std::string("NOT_KEPT ") + CauseName(o.cause);
       },
       [](const SessionClosed& o) {

@@ -44,7 +44,8 @@ int KeepAlive(const Invocation& invocation, const std::string& id) {
     }
     Object answer = {{"alive", result->alive},
                      {"session_fp", Fingerprint(id)},
-                     {"remaining_ms", ToMillis(result->remaining)}};
+                     {"remaining_ms", ToMillis(result->remaining)},
+                     {"revocations", result->revocations}};
     if (!result->alive) {
       answer.push_back({"cause", Name(result->cause)});
     }

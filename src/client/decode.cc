@@ -319,8 +319,10 @@ Result<KeepAliveResult> DecodeKeepAlive(std::string_view body) {
   if (!Parse(body, from)) {
     return Unreadable("session keepalive");
   }
-  return KeepAliveResult{
-      .alive = from.alive(), .remaining = From(from.remaining()), .cause = From(from.cause())};
+  return KeepAliveResult{.alive = from.alive(),
+                         .remaining = From(from.remaining()),
+                         .cause = From(from.cause()),
+                         .revocations = from.revocations()};
 }
 
 Result<CloseSessionResult> DecodeCloseSession(std::string_view body) {

@@ -10,11 +10,13 @@ HeldLease::HeldLease(CallShared& shared, const HoldOptions& options, const Grant
       options_(options),
       grant_(grant),
       renewal_(shared, grant.ttl),
-      promise_(PromiseOf(timing, grant.remaining, grant.ttl)) {
+      promise_(PromiseOf(timing, grant.remaining, grant.ttl)),
+      revocations_(options.revocations),
+      revocations_to_check_(options.revocations) {
   if (!grant.provisional && now < deadline()) {
     state_ = LockState::kHeld;
     was_held_ = true;
-    renewal_.Succeeded(timing.sent, promise_);
+    PlanRenewal(timing.sent);
     return;
   }
   // An answer that is older than its lease is worth one renewal: the service may have extended the
@@ -66,7 +68,7 @@ void HeldLease::OnReply(AttemptId attempt, const Reply& reply, BootTime now) {
       return;
     }
     if (const Renewed* renewed = renew->renewed()) {
-      OnRenewed(*renewed, *timing, now);
+      OnRenewed(attempt, *renewed, *timing, now);
     } else {
       OnNotRenewed(*renew->not_renewed(), *timing, now);
     }
@@ -92,7 +94,19 @@ void HeldLease::OnFailure(AttemptId attempt, const Failure& failure, BootTime no
   }
 }
 
-void HeldLease::OnRenewed(const Renewed& renewed, const ReplyTiming& timing, BootTime now) {
+void HeldLease::PlanRenewal(BootTime sent) {
+  if (options_.on_session) {
+    renewal_.SucceededElsewhere(sent, promise_);
+  } else {
+    renewal_.Succeeded(sent, promise_);
+  }
+}
+
+void HeldLease::OnRenewed(AttemptId attempt, const Renewed& renewed, const ReplyTiming& timing,
+                          BootTime now) {
+  if (attempt > checked_after_) {
+    revocations_ = revocations_to_check_;
+  }
   promise_ = Later(promise_, PromiseOf(timing, renewed.remaining, renewed.ttl));
   if (now >= deadline()) {
     renewal_.Now(now);  // confirming, and the answer was too slow again
@@ -100,7 +114,7 @@ void HeldLease::OnRenewed(const Renewed& renewed, const ReplyTiming& timing, Boo
   }
   state_ = LockState::kHeld;
   was_held_ = true;
-  renewal_.Succeeded(timing.sent, promise_);
+  PlanRenewal(timing.sent);
 }
 
 void HeldLease::OnNotRenewed(const NotRenewed& answer, const ReplyTiming& timing, BootTime now) {
@@ -129,6 +143,24 @@ void HeldLease::Release(BootTime now) {
   renewal_.Stop();
   state_ = LockState::kReleasing;
   StartRelease(now);
+}
+
+void HeldLease::OnSessionKept(const LeasePromise& promise, BootTime sent, std::uint64_t revocations,
+                              BootTime deadline, BootTime now) {
+  EndIfOver(now);
+  session_deadline_ = deadline;
+  if (state_ == LockState::kHeld && revocations == revocations_) {
+    promise_ = Later(promise_, promise);
+    PlanRenewal(sent);
+  }
+  if (revocations > revocations_to_check_) {
+    revocations_to_check_ = revocations;
+    checked_after_ = AttemptId{shared_.attempts_made};
+    if (state_ == LockState::kHeld) {
+      renewal_.Now(now);
+    }
+  }
+  EndIfOver(now);
 }
 
 void HeldLease::OnSessionDeadline(BootTime deadline, BootTime now) {

@@ -10,12 +10,13 @@
 // renewal first. Renewals that fail do not end a hold: the service's word or the local deadline do.
 // What is lost stays lost.
 //
-// A hold on a session is renewed too, though its lease has no end of its own: a keepalive does not
-// extend the holds that are being broken or at the hold limit, and does not say which these are. So
-// only the hold's own answers extend its deadline, and the session's deadline bounds it.
+// A hold on a session is renewed by the session's keepalives, as long as these say that no hold of
+// the session was revoked since the hold was asked for (`revocations`, see docs/SEMANTICS.md). When
+// one was, each hold asks for itself: it may be the one. The session's deadline bounds it always.
 // No I/O, no clock; not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct HoldOptions {
   Duration stop_time{};                   // how long the work needs to stop
   Duration timeout = Seconds(10);         // for how long a release is tried at least
   Duration attempt_timeout = Seconds(3);  // of a release
+  bool on_session = false;
+  std::uint64_t revocations = 0;  // of the session, as known when the lock was asked for
 };
 
 class HeldLease {
@@ -51,6 +54,9 @@ class HeldLease {
   // Stop the work first. A hold that is over already stays as it is.
   void Release(BootTime now);
 
+  // The session was kept alive, at this number of revocations.
+  void OnSessionKept(const LeasePromise& promise, BootTime sent, std::uint64_t revocations,
+                     BootTime deadline, BootTime now);
   // The session's own local deadline changed, or has passed.
   void OnSessionDeadline(BootTime deadline, BootTime now);
   void OnSessionClosing(BootTime now);
@@ -71,7 +77,9 @@ class HeldLease {
 
  private:
   void EndIfOver(BootTime now);
-  void OnRenewed(const Renewed& renewed, const ReplyTiming& timing, BootTime now);
+  void PlanRenewal(BootTime sent);
+  void OnRenewed(AttemptId attempt, const Renewed& renewed, const ReplyTiming& timing,
+                 BootTime now);
   void OnNotRenewed(const NotRenewed& answer, const ReplyTiming& timing, BootTime now);
   void Lose(Cause cause, BootTime now);
   void StartRelease(BootTime now);
@@ -85,6 +93,11 @@ class HeldLease {
   LeasePromise promise_;
   BootTime session_deadline_ = kNever;
   BootTime confirm_until_{};
+  // Not revoked as far as this number of the session's revocations goes.
+  std::uint64_t revocations_ = 0;
+  // A newer number, which a renewal after this attempt of the client answers for.
+  std::uint64_t revocations_to_check_ = 0;
+  AttemptId checked_after_{};
   bool was_held_ = false;
   Cause cause_ = Cause::kUnspecified;
   std::string reason_;

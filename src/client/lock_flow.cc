@@ -24,6 +24,7 @@ LockFlow::LockFlow(CallShared& shared, const LockGoal& goal, const FlowOptions& 
   ask_.emplace(shared, OptionsOf(BoundedWait(acquire.wait), now), now);
   if (session_ != nullptr) {
     session_->Attach(*this);
+    revocations_ = session_->revocations();
   }
 }
 
@@ -239,6 +240,14 @@ void LockFlow::EndUnresolved(const Error& why, BootTime now) {
   NotAcquired(std::move(update));
 }
 
+void LockFlow::OnSessionKept(const LeasePromise& promise, BootTime sent, std::uint64_t revocations,
+                             BootTime deadline, BootTime now) {
+  if (phase_ == Phase::kHolding) {
+    hold_->OnSessionKept(promise, sent, revocations, deadline, now);
+    ReportHold(now);
+  }
+}
+
 void LockFlow::OnSessionDeadline(BootTime deadline, BootTime now) {
   if (phase_ == Phase::kHolding) {
     hold_->OnSessionDeadline(deadline, now);
@@ -325,7 +334,9 @@ HoldOptions LockFlow::HoldOptionsOf() const {
                      .resource = goal_.acquire.resource,
                      .stop_time = stop_time,
                      .timeout = options_.timeout,
-                     .attempt_timeout = options_.attempt_timeout};
+                     .attempt_timeout = options_.attempt_timeout,
+                     .on_session = session_ != nullptr,
+                     .revocations = revocations_};
 }
 
 }  // namespace holdfast::client

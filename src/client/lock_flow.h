@@ -41,6 +41,8 @@ class LockFlow : public Machine {
   void Release(BootTime now);
 
   // From its session.
+  void OnSessionKept(const LeasePromise& promise, BootTime sent, std::uint64_t revocations,
+                     BootTime deadline, BootTime now);
   void OnSessionDeadline(BootTime deadline, BootTime now);
   void OnSessionClosing(BootTime now);
   void OnSessionOver(Cause cause, const std::optional<Error>& error, BootTime now);
@@ -80,6 +82,7 @@ class LockFlow : public Machine {
   std::optional<Call> ask_;
   std::optional<Call> cancel_;
   std::optional<HeldLease> hold_;
+  std::uint64_t revocations_ = 0;  // of its session, before it asked
   bool reported_held_ = false;
   bool unwanted_ = false;         // what is still granted is released
   std::optional<Error> overdue_;  // why it was withdrawn, if not on wish

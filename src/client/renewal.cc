@@ -4,13 +4,27 @@
 
 namespace holdfast::client {
 
-void Renewal::Succeeded(BootTime sent, const LeasePromise& promise) {
+// False for a late answer to an older attempt, which changes no plan.
+bool Renewal::Take(BootTime sent, const LeasePromise& promise) {
   if (sent < newest_) {
-    return;  // a late answer to an older attempt changes no plan
+    return false;
   }
   newest_ = sent;
   ttl_ = promise.ttl;
   last_failure_.reset();
+  return true;
+}
+
+void Renewal::SucceededElsewhere(BootTime sent, const LeasePromise& promise) {
+  if (Take(sent, promise)) {
+    due_ = sent + std::min(promise.ttl, promise.until - sent) * 2 / 3;
+  }
+}
+
+void Renewal::Succeeded(BootTime sent, const LeasePromise& promise) {
+  if (!Take(sent, promise)) {
+    return;
+  }
   const Duration third = std::min(promise.ttl, promise.until - sent) / 3;
   // Earlier by up to a tenth, so that leases that were granted together do not stay together.
   due_ = sent + DrawBetween(shared_.random, third - third / 10, third);

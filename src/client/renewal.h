@@ -17,6 +17,9 @@ class Renewal {
 
   // A renewal (or the grant itself) succeeded.
   void Succeeded(BootTime sent, const LeasePromise& promise);
+  // The lease was renewed by something else, which will go on doing so: the next renewal of its own
+  // is only for the case that it does not.
+  void SucceededElsewhere(BootTime sent, const LeasePromise& promise);
   void Now(BootTime now);
   // Nothing is sent any more, and replies on their way are not taken.
   void Stop();
@@ -39,6 +42,8 @@ class Renewal {
     AttemptId id{};
     BootTime at{};
   };
+
+  bool Take(BootTime sent, const LeasePromise& promise);
 
   CallShared& shared_;
   Duration ttl_;

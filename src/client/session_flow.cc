@@ -140,7 +140,9 @@ void SessionFlow::OnKeepAlive(const KeepAliveResult& result, const ReplyTiming& 
     Over(SessionState::kExpired, result.cause, std::nullopt, now);
     return;
   }
-  promise_ = Later(promise_, PromiseOf(timing, result.remaining, promise_.ttl));
+  const LeasePromise kept = PromiseOf(timing, result.remaining, promise_.ttl);
+  promise_ = Later(promise_, kept);
+  revocations_ = std::max(revocations_, result.revocations);
   if (now >= LocalDeadlineOf()) {
     renewal_.Now(now);
     return;
@@ -148,7 +150,7 @@ void SessionFlow::OnKeepAlive(const KeepAliveResult& result, const ReplyTiming& 
   renewal_.Succeeded(timing.sent, promise_);
   Become(SessionState::kSafe);
   for (LockFlow* flow : holds_) {
-    flow->OnSessionDeadline(LocalDeadlineOf(), now);
+    flow->OnSessionKept(kept, timing.sent, result.revocations, LocalDeadlineOf(), now);
   }
 }
 

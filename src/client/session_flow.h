@@ -40,6 +40,8 @@ class SessionFlow : public Machine {
 
   const SessionUpdate& current() const { return current_; }
   Duration stop_time() const { return goal_.stop_time; }
+  // The newest that is known.
+  std::uint64_t revocations() const { return revocations_; }
   const std::string& namespace_name() const { return goal_.open.namespace_name; }
 
   // For the flows of its holds: take part in what happens to the session; be told how it stands
@@ -77,6 +79,7 @@ class SessionFlow : public Machine {
   std::optional<Call> close_;
   Renewal renewal_;
   LeasePromise promise_;
+  std::uint64_t revocations_ = 0;
   bool unwanted_ = false;  // to be closed as soon as it is open
   std::vector<LockFlow*> holds_;
   std::list<Orphan> orphans_;

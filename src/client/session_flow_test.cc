@@ -14,8 +14,9 @@ OpenSessionResult Opened(Duration remaining = Seconds(30)) {
   result.outcome = SessionOpened{"session-1", "fp", Seconds(30), remaining};
   return result;
 }
-KeepAliveResult Alive(Duration remaining = Seconds(30)) {
+KeepAliveResult Alive(Duration remaining = Seconds(30), std::uint64_t revocations = 0) {
   KeepAliveResult result;
+  result.revocations = revocations;
   result.alive = true;
   result.remaining = remaining;
   return result;
@@ -106,24 +107,67 @@ TEST_F(SessionTest, ItIsKeptAliveAtAThirdOfTheTtl) {
   EXPECT_EQ(states, std::vector<SessionState>{SessionState::kSafe});
 }
 
-TEST_F(SessionTest, AHoldLivesByItsOwnAnswersAndNotLongerThanTheSession) {
+TEST_F(SessionTest, OneKeepaliveRenewsItsHolds) {
+  OpenWithHold();
+  for (int i = 0; i < 5; ++i) {
+    stage.PassTo(session->NextWake());
+    EXPECT_TRUE(AdvanceFlow().empty()) << "the hold asks for nothing itself";
+    stage.Reply(Alive());
+    EXPECT_EQ(flow->current().deadline, stage.now + Seconds(30) - kMargin);
+    EXPECT_EQ(flow->current().deadline, session->current().deadline);
+  }
+}
+
+TEST_F(SessionTest, AHoldWhoseSessionIsNotKeptAliveAsksForItself) {
+  OpenWithHold();
+  const BootTime granted = stage.now;
+  stage.now = flow->NextWake();
+  EXPECT_EQ(stage.now, granted + Seconds(20));
+  const std::vector<Outgoing> out = AdvanceFlow();
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<RenewRequest>(out[0].request));
+}
+
+TEST_F(SessionTest, ARevocationOnTheSessionMakesEachHoldAskAndNoKeepaliveRenewsItUntilThen) {
   OpenWithHold();
   const BootTime granted = stage.now;
   stage.PassTo(session->NextWake());
-  stage.Reply(Alive());
-  // The keepalive does not say that this hold was extended: it may be at its hold limit.
-  EXPECT_EQ(flow->current().deadline, granted + Seconds(30) - kMargin);
-  stage.now = std::max(stage.now, flow->NextWake());
+  stage.Reply(Alive(Seconds(30), 1));
+  EXPECT_EQ(flow->current().deadline, granted + Seconds(30) - kMargin) << "it may be the one";
   std::vector<Outgoing> out = AdvanceFlow();
   ASSERT_EQ(out.size(), 1U);
   ASSERT_TRUE(std::holds_alternative<RenewRequest>(out[0].request));
-  flow->OnReply(out[0].attempt.id, RenewedFor(Seconds(100)), stage.now);
+  stage.PassTo(session->NextWake());
+  stage.Reply(Alive(Seconds(30), 1));
+  EXPECT_EQ(flow->current().deadline, granted + Seconds(30) - kMargin);
+  // It was another.
+  flow->OnReply(out[0].attempt.id, RenewedFor(Seconds(30)), stage.now);
+  stage.PassTo(session->NextWake());
+  stage.Reply(Alive(Seconds(30), 1));
   EXPECT_EQ(flow->current().deadline, session->current().deadline);
+}
+
+TEST_F(SessionTest, ARenewalThatWasSentBeforeTheRevocationWasKnownAnswersNothing) {
+  OpenWithHold();
+  const BootTime granted = stage.now;
+  stage.now = flow->NextWake();
+  std::vector<Outgoing> before = AdvanceFlow();
+  ASSERT_EQ(before.size(), 1U);
+  stage.Advance();
+  stage.Reply(Alive(Seconds(30), 1));
+  flow->OnReply(before[0].attempt.id, RenewedFor(Seconds(11)), stage.now);
+  const BootTime own = stage.now + Seconds(11) - kMargin;
+  EXPECT_EQ(flow->current().deadline, own);
+  EXPECT_GT(own, granted + Seconds(30) - kMargin);
+  stage.PassTo(session->NextWake());
+  stage.Reply(Alive(Seconds(30), 1));
+  EXPECT_EQ(flow->current().deadline, own);
 }
 
 TEST_F(SessionTest, AFrozenHoldEndsThoughItsSessionIsSafe) {
   OpenWithHold();
-  stage.now = flow->NextWake();
+  stage.PassTo(session->NextWake());
+  stage.Reply(Alive(Seconds(30), 1));
   std::vector<Outgoing> out = AdvanceFlow();
   ASSERT_EQ(out.size(), 1U);
   const BootTime promised = stage.now + Seconds(21);
@@ -133,7 +177,7 @@ TEST_F(SessionTest, AFrozenHoldEndsThoughItsSessionIsSafe) {
     EXPECT_TRUE(flow->EnsureHeld(stage.now));
     stage.PassTo(std::min(session->NextWake(), promised - kMargin));
     if (!stage.sent.empty()) {
-      stage.Reply(Alive());
+      stage.Reply(Alive(Seconds(30), 1));
     }
   }
   EXPECT_FALSE(flow->EnsureHeld(stage.now));

@@ -8,6 +8,15 @@
 #include "core/limits.h"
 
 namespace holdfast::core {
+namespace {
+
+// What the owner of a session would not expect of one of its holds.
+bool IsRevocation(Cause cause) {
+  return cause != Cause::kReleased && cause != Cause::kCancelled &&
+         cause != Cause::kSessionClosed && cause != Cause::kSessionExpired;
+}
+
+}  // namespace
 
 Slot Locks::Find(NamespaceId id, std::string_view name) const {
   return index_.Find(Hash64(name, id), [&](const Resource& resource) {
@@ -139,7 +148,9 @@ void Locks::End(Context& context, Slot slot, const LeaseEnd& end) {
   Lease& lease = resource.lease;
   CancelLeaseTimer(context, slot);
   if (lease.session != kNoSlot) {
-    Unlink<Resource, &Resource::on_session>(resources_, sessions_.At(lease.session).holds, slot);
+    Session& session = sessions_.At(lease.session);
+    Unlink<Resource, &Resource::on_session>(resources_, session.holds, slot);
+    session.revocations += IsRevocation(end.cause) ? 1 : 0;
   }
   --holds_;
   --namespaces_.TenantAt(lease.tenant).holds;
@@ -271,6 +282,7 @@ void Locks::Freeze(Context& context, Slot slot) {
     return;
   }
   lease.frozen = true;
+  ++sessions_.At(lease.session).revocations;
   if (!lease.provisional) {  // a provisional one has a promise of its own already
     const Session& session = sessions_.At(lease.session);
     lease.deadline = session.deadline;

@@ -181,6 +181,8 @@ struct SessionKept {
   bool alive = false;
   Duration remaining{};
   Cause cause = Cause::kNone;
+  // Rises when a hold stops being renewed by the session's keepalives.
+  std::uint64_t revocations = 0;
 };
 
 struct SessionClosed {

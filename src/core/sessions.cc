@@ -116,16 +116,16 @@ SessionOpened Sessions::Begin(Context& context, NamespaceId id, Slot tenant,
 SessionKept Sessions::KeepAlive(Context& context, NamespaceId id, const Command& command) {
   const Slot slot = Find(id, std::get<core::KeepAlive>(command.body).session_id);
   if (slot == kNoSlot) {
-    return SessionKept{false, {}, Cause::kNeverHeld};
+    return SessionKept{false, {}, Cause::kNeverHeld, 0};
   }
   Session& session = sessions_[slot];
   if (IsOver(context.floors, session, context.previous)) {
-    return SessionKept{false, {}, EndCause(session)};
+    return SessionKept{false, {}, EndCause(session), session.revocations};
   }
   // Never shortens: an epoch's floor may reach further than now + ttl.
   session.deadline = std::max(End(context.floors, session), context.now + session.ttl);
   session.renewed_at = context.now;
-  return SessionKept{true, session.deadline - context.now, Cause::kNone};
+  return SessionKept{true, session.deadline - context.now, Cause::kNone, session.revocations};
 }
 
 SessionClosed Sessions::Close(Context& context, NamespaceId id, const CloseSession& command) {
@@ -243,7 +243,8 @@ void Sessions::Save(Saver& saver) const {
     const Session& session = sessions_[slot];
     const Tenant& tenant = namespaces_.TenantAt(session.tenant);
     saver(session.id, number, tenant.name_space, tenant.principal, session.owner, session.ttl,
-          session.renewed_at, session.deadline, session.timer_at, session.ended, session.ended_at);
+          session.renewed_at, session.deadline, session.timer_at, session.ended, session.ended_at,
+          session.revocations);
   }
   for (const std::deque<Slot>* list : {&draining_, &ended_}) {
     saver(static_cast<std::uint64_t>(list->size()));
@@ -262,7 +263,8 @@ void Sessions::Load(ArchiveReader& reader, Timers& timers) {
     NamespaceId id = 0;
     std::string principal;
     reader(session.id, session.number, id, principal, session.owner, session.ttl,
-           session.renewed_at, session.deadline, session.timer_at, session.ended, session.ended_at);
+           session.renewed_at, session.deadline, session.timer_at, session.ended, session.ended_at,
+           session.revocations);
     if (!namespaces_.Exists(id)) {
       reader.Fail();
       return;

@@ -26,6 +26,8 @@ struct Session {
   Timestamp timer_at{};        // of its timer, which may be earlier than the deadline
   Cause ended = Cause::kNone;  // kNone: alive, unless its deadline has passed
   Timestamp ended_at{};
+  // Holds that were frozen, or ended otherwise than by a release or with the session.
+  std::uint64_t revocations = 0;
   SlotList holds;  // Resource::on_session
   SlotList waits;  // Waiter::on_session
 };

@@ -127,7 +127,9 @@ void Fill(const core::SessionRefused& o, RespMap& map) {
 }
 
 void Fill(const core::SessionKept& o, RespMap& map) {
-  map.Add("outcome", o.alive ? "KEPT" : "NOT_KEPT").Add("remaining_ms", ToMillis(o.remaining));
+  map.Add("outcome", o.alive ? "KEPT" : "NOT_KEPT")
+      .Add("remaining_ms", ToMillis(o.remaining))
+      .Add("revocations", static_cast<std::int64_t>(o.revocations));
   AddCause(map, o.cause);
 }
 

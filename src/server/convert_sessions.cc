@@ -66,6 +66,7 @@ Status WriteKeepAlive(const v1::KeepAliveRequest& request, engine::Reply& reply,
   response.set_alive(kept->alive);
   WriteDuration(kept->remaining, *response.mutable_remaining());
   response.set_cause(static_cast<v1::Cause>(kept->cause));
+  response.set_revocations(kept->revocations);
   return {};
 }
 

@@ -265,6 +265,11 @@ void Reference::EndLease(const Key& at, End end, bool delay) {
                                   [&](const Lease& lease) { return lease.at == at; });
   const Lease lease = *found;
   leases_.erase(found);
+  const bool expected = end.cause == Cause::kReleased || end.cause == Cause::kCancelled ||
+                        end.cause == Cause::kSessionClosed || end.cause == Cause::kSessionExpired;
+  if (!IsZero(lease.session) && !expected) {
+    ++SessionOf(lease.at.first, lease.session)->revocations;
+  }
   history_.push_back(Transition{at, lease.id, end.cause, lease.token, lease.owner, lease.reason});
   Emit(EventKind::kEnded, end.cause, lease);
   out_->events.back().reason = lease.reason;
@@ -310,6 +315,7 @@ void Reference::Freeze(Lease& lease) {
     return;
   }
   lease.frozen = true;
+  ++SessionOf(lease.at.first, lease.session)->revocations;
   if (!lease.provisional) {
     const Session& session = SessionOf(lease);
     lease.deadline = session.deadline;

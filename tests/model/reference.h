@@ -43,6 +43,7 @@ class Reference {
     Timestamp deadline{};
     core::Cause ended = core::Cause::kNone;
     Timestamp ended_at{};
+    std::uint64_t revocations = 0;
   };
   struct Lease {
     Key at;

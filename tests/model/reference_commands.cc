@@ -393,15 +393,15 @@ core::Outcome Reference::Open(const Key& tenant, const core::OpenSession& c) {
 core::Outcome Reference::Keep(const std::string& name_space, const core::KeepAlive& c) {
   Session* session = SessionOf(name_space, c.session_id);
   if (session == nullptr) {
-    return core::SessionKept{false, {}, Cause::kNeverHeld};
+    return core::SessionKept{false, {}, Cause::kNeverHeld, 0};
   }
   if (session->ended != Cause::kNone || EndOf(*session) < previous_) {
-    return core::SessionKept{
-        false, {}, session->ended != Cause::kNone ? session->ended : Cause::kSessionExpired};
+    const Cause cause = session->ended != Cause::kNone ? session->ended : Cause::kSessionExpired;
+    return core::SessionKept{false, {}, cause, session->revocations};
   }
   session->deadline = std::max(EndOf(*session), now_ + session->ttl);
   session->renewed_at = now_;
-  return core::SessionKept{true, session->deadline - now_, Cause::kNone};
+  return core::SessionKept{true, session->deadline - now_, Cause::kNone, session->revocations};
 }
 
 core::Outcome Reference::Close(const std::string& name_space, const core::CloseSession& c) {

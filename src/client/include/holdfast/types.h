@@ -372,6 +372,7 @@ struct KeepAliveResult {
   bool alive = false;
   Duration remaining{};
   Cause cause = Cause::kUnspecified;
+  std::uint64_t revocations = 0;
   BootTime sent_at{};  // as in AcquireResult
 };
 
