@@ -7,7 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 missing_packages() {
   local wanted installed
   wanted=$(grep -v '^#' packages.txt | sort)
-  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort -u)
+  # What another package provides counts as well: a newer nodejs brings npm, and excludes Debian's.
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package} ${Provides}\n' | sed -n 's/^installed //p' |
+    sed -E 's/\([^)]*\)//g' | tr -s ' ,' '\n' | sort -u)
   comm -23 <(echo "${wanted}") <(echo "${installed}")
 }
 
