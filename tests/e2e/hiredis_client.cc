@@ -2,9 +2,9 @@
 // of locks, sessions and elections, pipelines, waits, drops its connection and reconnects. It says
 // what differs from what it expects, and exits with 1 then.
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +18,7 @@ using Words = std::vector<std::string>;
 using Reply = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
 
 [[noreturn]] void Fail(const std::string& what) {
-  std::fprintf(stderr, "hiredis_client: %s\n", what.c_str());
-  std::exit(1);
+  throw std::runtime_error(what);
 }
 
 void Expect(std::string_view what, std::string_view found, std::string_view wanted) {
@@ -202,18 +201,23 @@ void LoseAReply(Connection& one) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    Fail("usage: hiredis_client HOST PORT [TOKEN]");
+  try {
+    if (argc < 3) {
+      Fail("usage: hiredis_client HOST PORT [TOKEN]");
+    }
+    const std::string token = argc > 3 ? argv[3] : "";
+    const int port = std::stoi(argv[2]);
+    Connection one(argv[1], port, token);
+    Connection two(argv[1], port, token);
+    SayHello(one);
+    LiveThroughALock(one, two);
+    LiveThroughASession(one);
+    Pipeline(one);
+    LoseAReply(one);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hiredis_client: %s\n", error.what());
+    return 1;
   }
-  const std::string token = argc > 3 ? argv[3] : "";
-  const int port = std::stoi(argv[2]);
-  Connection one(argv[1], port, token);
-  Connection two(argv[1], port, token);
-  SayHello(one);
-  LiveThroughALock(one, two);
-  LiveThroughASession(one);
-  Pipeline(one);
-  LoseAReply(one);
   std::puts("all as expected");
   return 0;
 }
