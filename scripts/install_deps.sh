@@ -13,7 +13,7 @@ missing_packages() {
   comm -23 <(echo "${wanted}") <(echo "${installed}")
 }
 
-# Redis and etcd are peers in tests and benches, started by those on ports of their own. Debian
+# Redis, etcd and PostgreSQL are started by tests and benches, on ports of their own. Debian
 # would start them as services as well; this guard says no while we install.
 guard=/usr/sbin/policy-rc.d
 saved_guard=""
@@ -60,7 +60,7 @@ forbid_service_starts
 apt-get update -o DPkg::Lock::Timeout=600
 apt-get install "${apt_options[@]}" "${missing[@]}"
 if command -v systemctl >/dev/null; then
-  for service in redis-server:redis-server etcd-server:etcd; do
+  for service in redis-server:redis-server etcd-server:etcd postgresql:postgresql; do
     if [[ " ${missing[*]} " == *" ${service%%:*} "* ]]; then
       systemctl --quiet disable "${service##*:}" || true  # nor at the next boot
     fi
