@@ -16,11 +16,14 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/proto/holdfast" "${PROJECT_SOURCE_DIR}/
 
 set(deploy "${PROJECT_SOURCE_DIR}/deploy")
 set(documents ${CMAKE_INSTALL_DOCDIR})
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${deploy}/debian/changelog")
-# Without a name and a time in it, so that the same sources give the same file.
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/debian")
-execute_process(COMMAND gzip --best --no-name --stdout "${deploy}/debian/changelog"
-                OUTPUT_FILE "${PROJECT_BINARY_DIR}/debian/changelog.gz" COMMAND_ERROR_IS_FATAL ANY)
+foreach(page IN ITEMS changelog holdfast.1)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${deploy}/debian/${page}")
+  # Without a name and a time in it, so that the same sources give the same file.
+  execute_process(COMMAND gzip --best --no-name --stdout "${deploy}/debian/${page}"
+                  OUTPUT_FILE "${PROJECT_BINARY_DIR}/debian/${page}.gz"
+                  COMMAND_ERROR_IS_FATAL ANY)
+endforeach()
 
 function(_holdfast_debian destination)
   install(FILES ${ARGN} DESTINATION "${destination}" COMPONENT debian EXCLUDE_FROM_ALL)
@@ -31,12 +34,13 @@ install(FILES "${deploy}/debian/logrotate" DESTINATION /etc/logrotate.d RENAME h
         COMPONENT debian EXCLUDE_FROM_ALL)
 _holdfast_debian("${documents}" "${deploy}/debian/copyright"
                  "${PROJECT_BINARY_DIR}/debian/changelog.gz" "${PROJECT_SOURCE_DIR}/README.md")
+_holdfast_debian(${CMAKE_INSTALL_MANDIR}/man1 "${PROJECT_BINARY_DIR}/debian/holdfast.1.gz")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${documents}"
         COMPONENT debian EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.md")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME holdfast)
-set(CPACK_PACKAGE_CONTACT "The Holdfast maintainers <holdfast@localhost>")
+set(CPACK_PACKAGE_CONTACT "The Holdfast maintainers <maintainers@holdfast.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "locks and leaderships with leases and fencing tokens")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
@@ -51,11 +55,11 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "adduser, init-system-helpers (>= 1.51)")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS logrotate)
 set(CPACK_PACKAGE_DESCRIPTION
-    "Holdfast is a coordination service: it hands out bounded, fenced ownership of
-locks and leaderships, and gives the protected resources the means to refuse
-whoever lost it. Every grant ends by itself and carries a number that only grows.
-This package has the server with gRPC, HTTP and RESP, the command line client,
-and the protocol files for clients in other languages.")
+    "Holdfast is a coordination service: it hands out bounded, fenced ownership
+of locks and leaderships, and gives the protected resources the means to
+refuse whoever lost it. Every grant ends by itself and carries a number that
+only grows. This package has the server with gRPC, HTTP and RESP, the command
+line client, and the protocol files for clients in other languages.")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
     "${deploy}/debian/conffiles;${deploy}/debian/postinst;${deploy}/debian/prerm;${deploy}/debian/postrm")

@@ -53,9 +53,13 @@ async function main() {
       namespace: options.namespace, owner: options.owner, ttl: milliseconds('ttl'), wait: milliseconds('wait'),
     });
   } catch (error) {
-    if (!(error instanceof NotAcquired)) throw error;
-    say('REFUSED', error.message);
-    return 75;
+    if (error instanceof NotAcquired) {
+      say('REFUSED', error.message);
+      return 75;
+    }
+    if (!('code' in error)) throw error;
+    say('NO ANSWER', error.message);
+    return 69;
   }
   say('GRANTED', lease.token);
   try {
@@ -72,7 +76,11 @@ async function main() {
     }
     return 76;
   }
-  say((await lease.release()) ? 'RELEASED' : 'ENDED BEFORE', lease.token);
+  try {
+    say((await lease.release()) ? 'RELEASED' : 'ENDED BEFORE', lease.token);
+  } catch {
+    say('NOT RELEASED', lease.token);  // nobody renews it any more: it ends by itself
+  }
   return 0;
 }
 

@@ -63,6 +63,9 @@ def main():
         except NotAcquired as error:
             say("REFUSED", error)
             return 75
+        except grpc.RpcError as error:
+            say("NO ANSWER", error.code().name)
+            return 69
         say("GRANTED", lease.token)
         try:
             work(lease, store, options, stopping)
@@ -74,7 +77,10 @@ def main():
             except OldToken as error:
                 say("LATE WRITE REFUSED:", error)
             return 76
-        say("RELEASED" if lease.release() else "ENDED BEFORE", lease.token)
+        try:
+            say("RELEASED" if lease.release() else "ENDED BEFORE", lease.token)
+        except grpc.RpcError:
+            say("NOT RELEASED", lease.token)  # nobody renews it any more: it ends by itself
         return 0
 
 

@@ -173,6 +173,22 @@ class Both:
         self.assertIn(f"LOST {first.token()}", first.lines[-2][1])
         harness.wait_until(lambda: self.describe()["state"] == "FREE", "the lease ends")
 
+    def test_without_a_service(self):
+        self.holdfast.kill()
+        first = self.worker()
+        self.assertEqual(first.wait(), 69, first.lines)
+        self.assertIn("NO ANSWER", first.lines[-1][1])
+
+    def test_a_release_without_an_answer_is_not_claimed(self):
+        proxy = Proxy(self.holdfast.port)
+        self.addCleanup(proxy.close)
+        first = self.worker("--ttl", "3", endpoint=proxy.address)
+        first.wait_line("WROTE")
+        proxy.cut()
+        first.process.send_signal(signal.SIGTERM)
+        self.assertEqual(first.wait(), 0, first.lines)
+        self.assertEqual(first.lines[-1][1], f"NOT RELEASED {first.token()}")
+
     def test_it_asks_again_while_the_service_restarts(self):
         first = self.worker("--owner", "first", "--ttl", "20")
         first.wait_line("WROTE")

@@ -1,6 +1,7 @@
 """The Debian package: made from this build tree, looked at, and (as root) installed, run and purged."""
 
 import glob
+import fcntl
 import gzip
 import os
 import pwd
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tarfile
+import tempfile
 import unittest
 
 import harness
@@ -69,6 +71,7 @@ class Contents(PackageTest):
             members = {member.name.removeprefix("./"): member for member in archive}
         for name, mode in (("usr/bin/holdfast", 0o755), (CONFIGURATION[1:], 0o644), (UNIT, 0o644),
                            ("etc/logrotate.d/holdfast", 0o644),
+                           ("usr/share/man/man1/holdfast.1.gz", 0o644),
                            ("usr/share/doc/holdfast/copyright", 0o644)):
             self.assertIn(name, members)
             self.assertEqual((members[name].mode, members[name].uid, members[name].gid), (mode, 0, 0), name)
@@ -111,6 +114,15 @@ class Contents(PackageTest):
         for name in ("postinst", "prerm", "postrm"):
             output_of("sh", "-n", os.path.join(self.tree, "DEBIAN", name))
             self.assertIn("\nset -e\n", self.control(name))
+
+    def test_an_installation_by_cmake_stays_below_its_prefix(self):
+        for component in ("server", "proto"):
+            output_of("cmake", "--install", os.path.dirname(harness.BINARY), "--prefix", self.path("prefix"),
+                      "--component", component)
+        installed_here = set(glob.glob("**", root_dir=self.path("prefix"), recursive=True))
+        for name in ("bin/holdfast", "share/holdfast/proto/holdfast/v1/locks.proto"):
+            self.assertIn(name, installed_here)
+        self.assertEqual({name.split("/")[0] for name in installed_here if name}, {"bin", "share"})
 
     def test_the_unit_is_verified(self):
         with open(os.path.join(self.tree, UNIT), encoding="utf-8") as file:
@@ -158,6 +170,10 @@ def traces():
 class Installation(PackageTest):
     def setUp(self):
         super().setUp()
+        # There is one such machine for all checkouts on it.
+        guard = open(os.path.join(tempfile.gettempdir(), "holdfast-package-test.guard"), "w", encoding="ascii")
+        self.addCleanup(guard.close)
+        fcntl.flock(guard, fcntl.LOCK_EX)
         if installed() or traces():
             self.skipTest(f"there is a Holdfast on this machine: {traces()}")
         self.addCleanup(self.purge)
