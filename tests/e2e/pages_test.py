@@ -1,10 +1,11 @@
-"""docs/CLI.md against `--help` of every verb, docs/ERRORS.md against the code and the .proto files."""
+"""docs/CLI.md against `--help` of every verb; docs/ERRORS.md and docs/RESP.md against code and .proto files."""
 
 import os
 import re
 import unittest
 
 import harness
+import resp_test
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EVERYWHERE = {"0", "64", "69", "77"}  # exit codes that each verb may give; 70 is a defect
@@ -154,6 +155,45 @@ class Errors(unittest.TestCase):
             answer = harness.run(*words, "-o", "json")
             self.assertEqual(answer.json["error"]["code"], code, answer)
             self.assertEqual(rows[code], str(answer.code), answer)
+
+
+class RespPage(resp_test.RespTest):
+    """docs/RESP.md against what the front says about itself."""
+
+    page = text_of("docs/RESP.md")
+
+    def described(self):
+        """The arguments of each verb. `.CLOSE` behind `HOLDFAST.SESSION.OPEN` has the same beginning."""
+        verbs = {}
+        for names, arguments in table(self.page, "## Verbs"):
+            first = re.search(r"`([\w.]+)`", names).group(1)
+            for name in re.findall(r"`([\w.]+)`", names):
+                verbs[first.rpartition(".")[0] + name if name.startswith(".") else name] = arguments
+        return verbs
+
+    def test_verbs(self):
+        self.resp_server()
+        one = self.connect()
+        pushing = {"HOLDFAST.WATCH", "HOLDFAST.OBSERVE", "HOLDFAST.UNWATCH"}
+        verbs = {entry[0].upper() for entry in one.call("COMMAND")}
+        described = self.described()
+        self.assertEqual(set(described), verbs | pushing)
+        compared = 0
+        for verb in verbs:
+            usage = re.search(rf"usage: {re.escape(verb)} (.*?) \(field", str(one.call(verb)))
+            if usage:
+                compared += 1
+                words = {word for word in re.findall(r"\b[A-Z]{3,}\b", usage.group(1))}
+                self.assertEqual(set(re.findall(r"\b[A-Z]{3,}\b", described[verb])), words - {"NAMESPACE"}, verb)
+        self.assertGreater(compared, 10)
+
+    def test_error_codes(self):
+        described = {name for row in table(self.page, "## Answers") for name in quoted(row[0]) if name.isupper()}
+        replies = text_of("src/gateway/resp_replies.cc").partition("PrefixOf(ErrorCode code)")[2]
+        codes = set(re.findall(r'return "([A-Z]+)";', replies.partition("\n}\n")[0]))
+        for name in os.listdir(os.path.join(REPOSITORY, "src/gateway")):
+            codes |= set(re.findall(r'Error\("([A-Z]+)"', text_of("src/gateway/" + name)))
+        self.assertEqual(described, codes)
 
 
 if __name__ == "__main__":
