@@ -44,26 +44,28 @@ def build_package(folder):
     return package
 
 
-class PackageTest(harness.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.work = os.path.join(os.path.dirname(harness.BINARY), f"package-test.{os.getpid()}")
-        cls.addClassCleanup(shutil.rmtree, cls.work, ignore_errors=True)
-        cls.package = build_package(cls.work)
+PACKAGE = None
 
 
-class Contents(PackageTest):
+def setUpModule():
+    global PACKAGE
+    folder = tempfile.mkdtemp(prefix="holdfast-package-")
+    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+    PACKAGE = build_package(folder)
+
+
+class Contents(harness.TestCase):
     def setUp(self):
         super().setUp()
         self.tree = self.path("tree")
-        output_of("dpkg-deb", "-R", self.package, self.tree)
+        output_of("dpkg-deb", "-R", PACKAGE, self.tree)
 
     def control(self, name):
         with open(os.path.join(self.tree, "DEBIAN", name), encoding="utf-8") as file:
             return file.read()
 
     def test_files_and_modes(self):
-        listing = subprocess.run(["dpkg-deb", "--fsys-tarfile", self.package], stdout=subprocess.PIPE,
+        listing = subprocess.run(["dpkg-deb", "--fsys-tarfile", PACKAGE], stdout=subprocess.PIPE,
                                  check=True).stdout
         with open(self.path("files.tar"), "wb") as file:
             file.write(listing)
@@ -167,7 +169,7 @@ def traces():
 
 
 @unittest.skipUnless(os.geteuid() == 0, "installing needs root")
-class Installation(PackageTest):
+class Installation(harness.TestCase):
     def setUp(self):
         super().setUp()
         # There is one such machine for all checkouts on it.
@@ -177,7 +179,7 @@ class Installation(PackageTest):
         if installed() or traces():
             self.skipTest(f"there is a Holdfast on this machine: {traces()}")
         self.addCleanup(self.purge)
-        dpkg("-i", self.package)
+        dpkg("-i", PACKAGE)
         self.address = f"127.0.0.1:{harness.free_port()}"
         self.process = None
 
@@ -229,7 +231,7 @@ class Installation(PackageTest):
         # What the administrator wrote outlives a new installation, and the data do as well.
         with open(CONFIGURATION, "a", encoding="utf-8") as file:
             file.write('log_level = "warning"\n')
-        dpkg("-i", self.package)
+        dpkg("-i", PACKAGE)
         with open(CONFIGURATION, encoding="utf-8") as file:
             self.assertIn('log_level = "warning"', file.read())
         self.start()
