@@ -151,6 +151,25 @@ class Both:
         self.assertEqual(second.wait(), 0, second.lines)
         self.assertEqual(self.stored(), (second.token(), "second 1"))
 
+    def test_the_deadline_counts_from_the_sending(self):
+        """Answers that are long on their way prove less: counted from their arrival it would be too late."""
+        proxy = Proxy(self.holdfast.port)
+        self.addCleanup(proxy.close)
+        first = self.worker("--owner", "first", "--ttl", "3", endpoint=proxy.address)
+        first.wait_line("WROTE")
+        proxy.delay = 0.6
+        second = self.worker("--owner", "second", "--wait", "30", "--writes", "1")
+        harness.wait_until(lambda: self.describe()["holder"]["held_for_ms"] > 2 * TTL * 1000, "slow renewals")
+        renewed = self.describe()["holder"]["lease_left_ms"]
+        harness.wait_until(lambda: self.describe()["holder"]["lease_left_ms"] > renewed, "one more renewal")
+        at = time.clock_gettime(time.CLOCK_BOOTTIME)
+        harness.wait_until(lambda: time.clock_gettime(time.CLOCK_BOOTTIME) > at + proxy.delay, "its answer")
+        proxy.cut()
+        lost = float(first.wait_line("LOST")[1][2])
+        granted, _ = second.wait_line("GRANTED")
+        self.assertLess(lost, granted)
+        self.assertEqual(first.wait(), 76, first.lines)
+
     def test_a_paused_worker_is_fenced_off(self):
         first = self.worker("--owner", "first")
         first.wait_line("WROTE")
