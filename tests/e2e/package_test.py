@@ -222,6 +222,8 @@ class Installation(harness.TestCase):
         self.assertEqual(output_of("systemd-analyze", "verify", "--man=no", "/" + UNIT), "")
         self.assertEqual(output_of("dpkg", "--verify", "holdfast"), "")
         self.assertEqual(pwd.getpwnam("holdfast").pw_dir, STATE)
+        folder = os.stat(os.path.dirname(CONFIGURATION))
+        self.assertEqual((folder.st_mode & 0o777, folder.st_gid), (0o750, pwd.getpwnam("holdfast").pw_gid))
         self.start()
         first = self.holdfast("acquire", "a", "--ttl", "1m").json
         self.assertEqual(first["outcome"], "GRANTED")
