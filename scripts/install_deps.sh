@@ -7,11 +7,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 missing_packages() {
   local wanted installed
   wanted=$(grep -v '^#' packages.txt | sort)
-  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort -u)
+  # What another package provides counts as well: a newer nodejs brings npm, and excludes Debian's.
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package} ${Provides}\n' | sed -n 's/^installed //p' |
+    sed -E 's/\([^)]*\)//g' | tr -s ' ,' '\n' | sort -u)
   comm -23 <(echo "${wanted}") <(echo "${installed}")
 }
 
-# Redis and etcd are peers in tests and benches, started by those on ports of their own. Debian
+# Redis, etcd and PostgreSQL are started by tests and benches, on ports of their own. Debian
 # would start them as services as well; this guard says no while we install.
 guard=/usr/sbin/policy-rc.d
 saved_guard=""
@@ -58,7 +60,7 @@ forbid_service_starts
 apt-get update -o DPkg::Lock::Timeout=600
 apt-get install "${apt_options[@]}" "${missing[@]}"
 if command -v systemctl >/dev/null; then
-  for service in redis-server:redis-server etcd-server:etcd; do
+  for service in redis-server:redis-server etcd-server:etcd postgresql:postgresql; do
     if [[ " ${missing[*]} " == *" ${service%%:*} "* ]]; then
       systemctl --quiet disable "${service##*:}" || true  # nor at the next boot
     fi

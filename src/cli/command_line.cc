@@ -278,9 +278,9 @@ Verb& Verb::Pairs(const char* names, std::map<std::string, std::string>& out, co
   return *this;
 }
 
-Verb& Verb::Command(std::vector<std::string>& out) {
+Verb& Verb::Command(std::vector<std::string>& out, const char* usage) {
   line_->commands_[app_->get_name()] = &out;
-  app_->formatter(std::make_shared<HelpFormat>(" -- COMMAND [ARGUMENT]..."));
+  app_->formatter(std::make_shared<HelpFormat>(usage));
   return *this;
 }
 

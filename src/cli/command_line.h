@@ -69,8 +69,8 @@ class Verb {
                const std::vector<std::string>& words, const char* help);
   // KEY=VALUE, any number of times.
   Verb& Pairs(const char* names, std::map<std::string, std::string>& out, const char* help);
-  // A command and its arguments behind a `--`, taken as they are.
-  Verb& Command(std::vector<std::string>& out);
+  // A command and its arguments behind a `--`, taken as they are. `usage` is what help shows.
+  Verb& Command(std::vector<std::string>& out, const char* usage = " -- COMMAND [ARGUMENT]...");
   // The option that was added last must be given.
   Verb& Required();
 

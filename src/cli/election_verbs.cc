@@ -195,7 +195,7 @@ void AddElect(CommandLine& line) {
                  "lock` does.")
       .Text("NAME", options->resource, "The election")
       .Required()
-      .Command(options->command)
+      .Command(options->command, " [-- COMMAND [ARGUMENT]...]")
       .Text("--value", options->value, "What the leader proclaims, such as its address")
       .Required()
       .Time("--ttl", options->ttl, "Lifetime of the lease, renewed in time (30s)")

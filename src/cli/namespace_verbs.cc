@@ -154,13 +154,14 @@ void AddWithPolicy(CommandLine& line, const char* path, const char* purpose, Pol
           [options, action](const Invocation& invocation) { return action(invocation, *options); });
 }
 
-void AddWithName(CommandLine& line, const char* path, const char* purpose, NameAction action) {
+void AddWithName(CommandLine& line, const char* path, const char* purpose,
+                 const std::vector<ExitCode>& exits, NameAction action) {
   auto name = std::make_shared<std::string>();
   line.OnService(path, "", purpose)
       .Text("NS", *name, "The namespace")
       .Required()
       .Example(std::string("holdfast ") + path + " payments")
-      .Exits({kOutcomeUnknown, kNotAcquired})
+      .Exits(exits)
       .Run([name, action](const Invocation& invocation) { return action(invocation, *name); });
 }
 
@@ -176,13 +177,14 @@ void AddNamespaceVerbs(CommandLine& line) {
                 "owner that its resources refuse every fencing token below the highest seen; it "
                 "sets the lock-delay to 0 unless that is given too. Safe to repeat.",
                 Set);
-  AddWithName(line, "namespace get", "Show the policy of a namespace.", Get);
+  AddWithName(line, "namespace get", "Show the policy of a namespace.", {}, Get);
   line.OnService("namespace list", "", "Show all namespaces that you may use.")
       .Example("holdfast namespace list")
       .Exits({})
       .Run(List);
   AddWithName(line, "namespace delete",
-              "Delete a namespace without holds, waiters and sessions; never `default`.", Delete);
+              "Delete a namespace without holds, waiters and sessions; never `default`.",
+              {kOutcomeUnknown, kNotAcquired}, Delete);
 }
 
 }  // namespace holdfast::cli

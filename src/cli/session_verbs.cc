@@ -1,5 +1,6 @@
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/id.h"
 #include "cli/answers.h"
@@ -82,13 +83,14 @@ int Describe(const Invocation& invocation, const std::string& id) {
 
 using SessionAction = int (*)(const Invocation&, const std::string& id);
 
-void AddOnSession(CommandLine& line, const char* path, const char* purpose, SessionAction action) {
+void AddOnSession(CommandLine& line, const char* path, const char* purpose,
+                  const std::vector<ExitCode>& exits, SessionAction action) {
   auto id = std::make_shared<std::string>();
   line.OnService(path, "", purpose)
       .Text(kIdNames, *id, "The session, as open printed it")
       .Required()
       .Example(std::string("holdfast ") + path + " 77ab...")
-      .Exits({kOwnershipLost, kOutcomeUnknown})
+      .Exits(exits)
       .Run([id, action](const Invocation& invocation) { return action(invocation, *id); });
 }
 
@@ -110,13 +112,13 @@ void AddSessionVerbs(CommandLine& line) {
       .Run([options](const Invocation& invocation) { return Open(invocation, *options); });
   AddOnSession(line, "session keepalive",
                "Make a session and all its locks last for its ttl again. Safe to repeat.",
-               KeepAlive);
+               {kOutcomeUnknown, kOwnershipLost}, KeepAlive);
   AddOnSession(line, "session close",
                "End a session and release all its locks. Stop the work on them first. Safe to "
                "repeat.",
-               Close);
+               {kOutcomeUnknown, kOwnershipLost}, Close);
   AddOnSession(line, "session describe", "Show whether a session lives, and how much hangs on it.",
-               Describe);
+               {kOwnershipLost}, Describe);
 }
 
 }  // namespace holdfast::cli
