@@ -114,6 +114,16 @@ class LibraryTest(harness.TestCase):
         runs = self.path("runs")
         self.assertEqual(run(program, server.address, runs, "monday"), "done\n")
 
+    def test_the_program_of_the_page_compiles(self):
+        with open(os.path.join(REPOSITORY, "docs", "CLIENT.md"), encoding="utf-8") as page:
+            programs = re.findall(r"^```cpp\n(.*?)^```", page.read(), re.M | re.S)
+        self.assertTrue(programs)
+        for program in programs:
+            with open(self.path("program.cc"), "w", encoding="utf-8") as file:
+                file.write(program)
+            run("c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+                f"-I{self.prefix}/include", self.path("program.cc"))
+
     def test_only_the_library_itself_is_visible(self):
         folders = [where for where, _, files in os.walk(self.prefix)
                    if "libholdfast_client.so" in files]
