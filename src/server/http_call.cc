@@ -27,7 +27,7 @@ class MetricsVerb final : public HttpVerb {
     if (!status.ok()) {
       return status.error();
     }
-    Complete(loop, caller, response);
+    Complete(loop, caller, request_, response);
     std::vector<FrontLoad> loads = others_();
     loads.push_back({"http", loop.counters(), &loop.meter()});
     return MetricsText({.status = response,

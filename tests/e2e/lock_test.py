@@ -423,7 +423,7 @@ class Loss(LockTestCase):
         self.holdfast.kill()
         answer = call.wait()
         self.assertEqual(answer.code, 76, answer)
-        lost = harness.json.loads(answer.err)
+        lost = harness.json.loads(answer.err.splitlines()[-1])  # behind a warning of the short ttl
         self.assertEqual((lost["outcome"], lost["resource"], lost["cause"], lost["exit_code"]),
                          ("OWNERSHIP_LOST", "a", "EXPIRED", 76))
         self.assertLess(self.last("log"), end)
