@@ -226,7 +226,7 @@ class Signals(LockTestCase):
         self.nobody_is_left("log")
 
     def test_an_unhandled_one_ends_the_command(self):
-        call = self.worker("log")
+        call = self.worker("log", options=("--ttl", "5s"))  # no warning that it is short
         call.send(signal.SIGTERM)
         answer = call.wait()
         self.assertEqual((answer.code, answer.err), (143, ""), answer)
