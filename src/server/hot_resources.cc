@@ -9,7 +9,7 @@ namespace holdfast::server {
 HotResources::HotResources(std::size_t places) : places_max_(std::min(places, kPlacesMax)) {
   places_.reserve(places_max_);
   counts_.reserve(places_max_);
-  index_.reserve(places_max_);
+  index_.reserve(4 * places_max_);  // what is erased leaves marks; with room they are swept rarely
 }
 
 void HotResources::Advance(Timestamp now) {
