@@ -60,7 +60,8 @@ forbid_service_starts
 apt-get update -o DPkg::Lock::Timeout=600
 apt-get install "${apt_options[@]}" "${missing[@]}"
 if command -v systemctl >/dev/null; then
-  for service in redis-server:redis-server etcd-server:etcd postgresql:postgresql; do
+  for service in redis-server:redis-server etcd-server:etcd postgresql:postgresql \
+                 prometheus:prometheus; do
     if [[ " ${missing[*]} " == *" ${service%%:*} "* ]]; then
       systemctl --quiet disable "${service##*:}" || true  # nor at the next boot
     fi

@@ -295,7 +295,8 @@ Object StatusAnswer(const client::ServiceStatus& status) {
           {"journal_first_index", status.journal_first_index},
           {"snapshot_index", status.snapshot_index},
           {"snapshot_age_ms", ToMillis(status.snapshot_age)},
-          {"shadow_lag", status.shadow_lag}};
+          {"shadow_lag", status.shadow_lag},
+          {"recommended_ttl_min_ms", ToMillis(status.recommended_ttl_min)}};
 }
 
 ExitCode ExitCodeOf(const client::Refusal& refusal) {

@@ -10,6 +10,7 @@
 #include "cli/holding_command.h"
 #include "cli/service.h"
 #include "cli/signals.h"
+#include "cli/ttl_warning.h"
 #include "cli/verbs.h"
 
 namespace holdfast::cli {
@@ -173,6 +174,7 @@ int Elect(const Invocation& invocation, const ElectOptions& options) {
       }
       wait = policy->policy.wait_max.value_or(Duration::zero());
     }
+    WarnOfShortTtl(client, options.ttl);
     client::LockUpdate end;
     do {
       client::LockGoal goal = GoalOf(options);

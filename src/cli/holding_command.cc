@@ -12,6 +12,7 @@
 
 #include "cli/answers.h"
 #include "cli/service.h"
+#include "cli/ttl_warning.h"
 #include "exec/wrapper.h"
 
 namespace holdfast::cli {
@@ -169,6 +170,21 @@ Status FillFromPolicy(const Invocation& invocation, const HoldingCommand& holdin
   return {};
 }
 
+// Before anything is held: the command's time begins with the grant.
+Status WarnBefore(const Invocation& invocation, const HoldingCommand& holding,
+                  exec::Wrapper& wrapper, client::Client& client) {
+  std::optional<Result<std::optional<std::string>>> warning;
+  wrapper.Interruptible([&] { warning = ShortTtlWarning(client, holding.goal.acquire.ttl); });
+  if (!warning->ok()) {
+    return warning->error();
+  }
+  if (warning->value().has_value()) {
+    const std::string& text = *warning->value();
+    Say(invocation, "warning: " + text, {{"warning", text}});
+  }
+  return {};
+}
+
 int Run(const Invocation& invocation, const HoldingCommand& holding, exec::Wrapper& wrapper,
         client::Client& client) {
   client::LockGoal goal = holding.goal;
@@ -180,6 +196,9 @@ int Run(const Invocation& invocation, const HoldingCommand& holding, exec::Wrapp
   const auto times = StopTimesOf(holding, *goal.acquire.ttl);
   if (!times.ok()) {
     return SayError(invocation, times.error());
+  }
+  if (const Status warned = WarnBefore(invocation, holding, wrapper, client); !warned.ok()) {
+    return SayError(invocation, warned.error());
   }
   goal.stop_time = times->Sum();
   const auto on_stragglers = [&](std::size_t count) {

@@ -8,6 +8,7 @@
 #include "cli/holding_command.h"
 #include "cli/service.h"
 #include "cli/signals.h"
+#include "cli/ttl_warning.h"
 #include "cli/verbs.h"
 
 namespace holdfast::cli {
@@ -84,8 +85,10 @@ int Acquire(const Invocation& invocation, const AcquireOptions& options) {
       Print(invocation.format, AcquireAnswer(*result));
       return static_cast<int>(ExitCodeOf(*refusal));
     }
-    return result->granted()->provisional ? Confirm(invocation, client, *result)
-                                          : PrintGrant(invocation, *result);
+    const int code = result->granted()->provisional ? Confirm(invocation, client, *result)
+                                                    : PrintGrant(invocation, *result);
+    WarnOfShortTtl(client, request.ttl);
+    return code;
   });
 }
 

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   AddElectionVerbs(line);
   AddSessionVerbs(line);
   AddLookVerbs(line);
+  AddTopVerb(line);
   AddNamespaceVerbs(line);
   AddServerVerb(line);
   AddDemoVerb(line);

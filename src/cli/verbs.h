@@ -8,6 +8,7 @@ namespace holdfast::cli {
 
 void AddLockVerbs(CommandLine& line);       // acquire, renew, release, cancel, break, lock
 void AddLookVerbs(CommandLine& line);       // describe, list, watch, check-token, status
+void AddTopVerb(CommandLine& line);         // top
 void AddElectionVerbs(CommandLine& line);   // elect, leader, proclaim
 void AddSessionVerbs(CommandLine& line);    // session ...
 void AddNamespaceVerbs(CommandLine& line);  // namespace ...

@@ -435,4 +435,10 @@ Result<ServiceStatus> Client::GetStatus() {
   return impl_->Ask<ServiceStatus>(Repeat::kRead, EncodeGetStatus(), DecodeStatus);
 }
 
+Result<HotResources> Client::ListHotResources(const std::string& namespace_name,
+                                              std::uint32_t limit) {
+  return impl_->Ask<HotResources>(Repeat::kRead, EncodeListHotResources(namespace_name, limit),
+                                  DecodeHotResources);
+}
+
 }  // namespace holdfast::client

@@ -425,7 +425,28 @@ Result<ServiceStatus> DecodeStatus(std::string_view body) {
                        .operations = from.operations(),
                        .syncs = from.syncs(),
                        .accepting_writes = from.accepting_writes(),
-                       .shadow_lag = from.shadow_lag()};
+                       .shadow_lag = from.shadow_lag(),
+                       .recommended_ttl_min = From(from.recommended_ttl_min())};
+}
+
+Result<HotResources> DecodeHotResources(std::string_view body) {
+  v1::ListHotResourcesResponse from;
+  if (!Parse(body, from)) {
+    return Unreadable("hot resources");
+  }
+  HotResources to{.resources = {},
+                  .operations = from.operations(),
+                  .error_max = from.error_max(),
+                  .window = From(from.window())};
+  for (const v1::HotResource& resource : from.resources()) {
+    to.resources.push_back({.namespace_name = resource.namespace_(),
+                            .resource = resource.resource(),
+                            .operations = resource.operations(),
+                            .error = resource.error(),
+                            .acquires = resource.acquires(),
+                            .waits = resource.waits()});
+  }
+  return to;
 }
 
 namespace {

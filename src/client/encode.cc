@@ -276,6 +276,13 @@ RawRequest EncodeSetFeatureLevel(std::uint32_t level) {
   return Raw("/holdfast.v1.Admin/SetFeatureLevel", to);
 }
 
+RawRequest EncodeListHotResources(const std::string& name_space, std::uint32_t limit) {
+  v1::ListHotResourcesRequest to;
+  to.set_namespace_(name_space);
+  to.set_limit(limit);
+  return Raw("/holdfast.v1.Admin/ListHotResources", to);
+}
+
 RawRequest EncodeGetStatus() {
   return Raw("/holdfast.v1.Admin/GetStatus", v1::GetStatusRequest());
 }

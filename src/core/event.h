@@ -37,6 +37,9 @@ struct Event {
   Id128 capability{};  // lease or session id, none of a waiter; logged only as a fingerprint
   std::string value;   // of an election
   std::string reason;
+  // kEnded: how long after the deadline that its holder was last told; zero if before it. For
+  // metrics: not part of the trace.
+  Duration late{};
 };
 
 // The late answer to a request that was Queued.

@@ -157,6 +157,9 @@ void Locks::End(Context& context, Slot slot, const LeaseEnd& end) {
   --namespaces_.At(resource.name_space).holds;
   Note(context, slot, end.cause, lease.reason);
   Emit(context, resource, EventKind::kEnded, end.cause, lease.tenant, lease.owner);
+  const Timestamp promised =
+      HasOwnEnd(lease) ? lease.deadline : sessions_.At(lease.session).deadline;
+  context.out.events.back().late = std::max(Duration{}, context.now - promised);
   if (!lease.reason.empty()) {
     context.out.events.back().reason = lease.reason;
   }

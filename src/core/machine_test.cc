@@ -1,6 +1,7 @@
 // What needs more than a scenario file: bounds of tables, and batches that no leader may make.
 #include "core/machine.h"
 
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -67,6 +68,29 @@ TEST_F(MachineTest, RefusesToApplyWhatNoLeaderMayMake) {
   EXPECT_DEATH(machine_.Apply(batch, applied_), "state time");
   batch.time = machine_.now() + kTimeStepMax + Duration(1);
   EXPECT_DEATH(machine_.Apply(batch, applied_), "state time");
+}
+
+// For metrics: from what its holder was last told, so the grace of a restart is in it.
+TEST_F(MachineTest, AnEndSaysHowLateItIs) {
+  Acquire acquire = AcquireOf("a", "r1");
+  acquire.ttl = Seconds(1);
+  Apply({Of(std::move(acquire))});
+  Batch restart;
+  restart.index = machine_.index() + 1;
+  restart.epoch = 2;
+  restart.time = machine_.now() + Millis(900);
+  restart.commands.push_back(Command{{}, {}, EpochStart{2, Seconds(10)}});
+  machine_.Apply(restart, applied_);
+  const auto end_at = [this](std::uint64_t epoch, Duration step) {
+    Batch batch;
+    batch.index = machine_.index() + 1;
+    batch.epoch = epoch;
+    batch.time = machine_.now() + step;
+    machine_.Apply(batch, applied_);
+    return applied_.events.empty() ? std::optional<Duration>() : applied_.events.at(0).late;
+  };
+  EXPECT_FALSE(end_at(2, Millis(600)).has_value());
+  EXPECT_EQ(end_at(2, Millis(600)), Millis(1100));
 }
 
 TEST_F(MachineTest, TheWallClockNeverFalls) {

@@ -183,7 +183,7 @@ void Engine::Answer(EngineOutput& output) {
     if (const auto to = waiting_.Resolve(resolution.waiter, resolution.attachment);
         to.has_value()) {
       output.replies.emplace_back(
-          to->front, engine::Reply{to->tag, std::move(resolution.outcome), batch_.index});
+          to->front, engine::Reply{to->tag, std::move(resolution.outcome), batch_.index, true});
     }
   }
   ForgetAbandoned();
@@ -201,7 +201,7 @@ void Engine::Reply(const ReplyTo& to, core::Outcome&& outcome, EngineOutput& out
       superseded.code = core::RefusalCode::kSuperseded;
       output.replies.emplace_back(
           before->front,
-          engine::Reply{before->tag, core::Outcome(std::move(superseded)), batch_.index});
+          engine::Reply{before->tag, core::Outcome(std::move(superseded)), batch_.index, true});
     }
     if (gone) {
       Abandon(to);

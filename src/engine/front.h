@@ -26,6 +26,7 @@ struct Reply {
   std::uint64_t tag = 0;
   std::variant<core::Outcome, core::View, Error> answer;
   std::uint64_t index = 0;  // log position of the state that the answer was taken from
+  bool waited = false;      // the request stood in a queue before it was decided
 };
 
 class Front {

@@ -45,6 +45,8 @@ Status Runner::Open(storage::FileSystem& files) {
   watches_.StartAt(recovered->machine->index());
   engine_ = std::make_unique<Engine>(std::move(recovered->machine), journal_->Last(),
                                      options_.engine, recovery);
+  state_time_at_start_ = engine_->machine().now();
+  state_time_ = state_time_at_start_;
   started_at_ = clock_.Boot();
   {
     const std::lock_guard lock(drive_mutex_);
@@ -121,6 +123,7 @@ void Runner::Abandon(FrontId front, std::vector<std::uint64_t>&& tags) {
 }
 
 void Runner::AddObserver(Observer& observer) {
+  const std::lock_guard lock(drive_mutex_);  // the ticker drives already
   observers_.push_back(&observer);
 }
 
@@ -209,6 +212,7 @@ void Runner::Append() {
   for (Observer* observer : observers_) {
     observer->OnApplied(engine_->last_batch(), engine_->last_applied());
   }
+  Measure(entries);
   engine_->Answer(output_);
   watches_.Publish(engine_->last_batch().index, engine_->last_batch().wall, engine_->events());
   if (shadow_ != nullptr) {
@@ -216,6 +220,22 @@ void Runner::Append() {
   }
   const std::lock_guard lock(stats_mutex_);
   stats_ = engine_->Stats();
+}
+
+// After the last batch was applied, before its parts are moved out.
+void Runner::Measure(const std::vector<journal::Entry>& entries) {
+  state_time_.store(engine_->machine().now(), std::memory_order_relaxed);
+  const std::size_t commands = engine_->last_batch().commands.size();
+  if (commands == 0) {
+    return;  // a tick
+  }
+  std::size_t bytes = 0;
+  for (const journal::Entry& entry : entries) {
+    bytes += entry.payload.size();
+  }
+  commit_seconds_.Record(clock_.Boot() - last_batch_at_);
+  batch_commands_.Record(static_cast<double>(commands));
+  batch_bytes_.Record(static_cast<double>(bytes));
 }
 
 void Runner::Deliver() {
@@ -268,6 +288,12 @@ RunnerStats Runner::Stats() const {
   stats.journal_first_index = journal_->FirstIndex();
   stats.accepting_writes = accepting_writes_;
   stats.started_at = started_at_;
+  stats.inbox = inbox_size_;
+  stats.state_time_lag = (clock_.Boot() - started_at_) -
+                         (state_time_.load(std::memory_order_relaxed) - state_time_at_start_);
+  stats.commit_seconds = commit_seconds_.Read();
+  stats.batch_commands = batch_commands_.Read();
+  stats.batch_bytes = batch_bytes_.Read();
   return stats;
 }
 

@@ -9,6 +9,7 @@
 // snapshots.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/histogram.h"
 #include "engine/clock.h"
 #include "engine/engine.h"
 #include "engine/front.h"
@@ -48,6 +50,13 @@ struct RunnerStats {
   std::uint64_t journal_first_index = 0;
   bool accepting_writes = true;  // false while the disk is full
   BootTime started_at{};
+  std::uint64_t inbox = 0;  // handed over by fronts, and not taken by the engine yet
+  // By how much state time has advanced less than this process' clock since it began to serve.
+  Duration state_time_lag{};
+  // Batches with commands only.
+  HistogramData commit_seconds;  // from the seal until the batch was durable and applied
+  HistogramData batch_commands;
+  HistogramData batch_bytes;
 };
 
 class Runner {
@@ -87,6 +96,7 @@ class Runner {
   bool TickDue();
   bool Catchup();
   void Append();
+  void Measure(const std::vector<journal::Entry>& entries);
   void Deliver();
   void TickLoop();
 
@@ -107,6 +117,17 @@ class Runner {
   FrontId next_front_ = 1;
   BootTime last_batch_at_{};
   bool recovery_pending_ = false;
+
+  // Recorded by the driver, read by any thread.
+  static constexpr std::array<double, 13> kCommandBounds{1,   2,   4,   8,    16,   32,  64,
+                                                         128, 256, 512, 1024, 2048, 4096};
+  static constexpr std::array<double, 11> kByteBounds{
+      256, 512, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 16, 1 << 18, 1 << 20};
+  Histogram commit_seconds_{kLatencyBounds};
+  Histogram batch_commands_{kCommandBounds};
+  Histogram batch_bytes_{kByteBounds};
+  Timestamp state_time_at_start_{};
+  std::atomic<Timestamp> state_time_{};
 
   // What fronts handed over and no driver has taken yet, under inbox_mutex_. Bounded by the fronts'
   // open requests.

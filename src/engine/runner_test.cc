@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -164,6 +165,36 @@ TEST_F(RunnerTest, TimeMovesWithoutTraffic) {
            core::ResourceState::kDelayed;
   }));
   EXPECT_FALSE(client.front().Has(waiting));
+}
+
+TEST_F(RunnerTest, MeasuresBatchesWithCommands) {
+  const auto runner = Start(Options());
+  Client client(*runner);
+  client.Call<core::Granted>(AcquireOf("a", "r1"));
+  const auto refused = client.Call<core::Refused>(AcquireOf("a", "r2"));
+  EXPECT_EQ(refused.code, core::RefusalCode::kHeld);
+  EXPECT_TRUE(Eventually([&] { return runner->Stats().engine.batches > 10; })) << "ticks";
+  const RunnerStats stats = runner->Stats();
+  EXPECT_EQ(stats.batch_commands.sum, 3) << "and the EpochStart, but no ticks";
+  for (const HistogramData& data :
+       {stats.batch_commands, stats.batch_bytes, stats.commit_seconds}) {
+    EXPECT_EQ(std::accumulate(data.counts.begin(), data.counts.end(), std::uint64_t{0}), 3U);
+    EXPECT_GT(data.sum, 0);
+  }
+  const HistogramData& syncs = stats.journal.sync_seconds;
+  EXPECT_GE(std::accumulate(syncs.counts.begin(), syncs.counts.end(), std::uint64_t{0}),
+            stats.engine.batches);
+  EXPECT_GE(stats.state_time_lag, Duration{});
+  EXPECT_LT(stats.state_time_lag, kPatience);
+}
+
+TEST_F(RunnerTest, AnAnswerSaysWhetherItsRequestWaited) {
+  const auto runner = Start(Options());
+  Client client(*runner);
+  const auto granted = client.Call<core::Granted>(AcquireOf("a", "r1"));
+  const std::uint64_t waiting = client.Send(AcquireOf("a", "r2", Seconds(30), Seconds(60)));
+  EXPECT_FALSE(client.front().Await(client.Send(core::Release{"a", granted.lease_id})).waited);
+  EXPECT_TRUE(client.front().Await(waiting).waited);
 }
 
 TEST_F(RunnerTest, ManyFrontsShareTheEngineAndNoReplyIsLost) {

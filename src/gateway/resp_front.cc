@@ -47,7 +47,7 @@ class RespFront final : public server::FrontHandle {
       : context_(context),
         mailbox_(std::make_shared<server::Mailbox>([this] { Ring(); })),
         loop_(context.runner, context.clock, context.authenticator, context.audit, mailbox_,
-              {.max_calls = context.config.max_calls}) {}
+              {.max_calls = context.config.max_calls, .telemetry = context.telemetry}) {}
   ~RespFront() override { Stop(Duration{}); }
   RespFront(const RespFront&) = delete;
   RespFront& operator=(const RespFront&) = delete;
@@ -103,6 +103,8 @@ class RespFront final : public server::FrontHandle {
 
   const std::string& address() const override { return address_; }
   const char* name() const override { return "resp"; }
+  server::FrontCounters counters() const override { return loop_.counters(); }
+  const server::RequestMeter& meter() const override { return loop_.meter(); }
 
  private:
   // Any thread, under the mailbox's mutex.

@@ -70,7 +70,7 @@ class SegmentedJournal final : public FileJournal {
     stats.appends = appends_.load(std::memory_order_relaxed);
     stats.bytes_appended = bytes_appended_.load(std::memory_order_relaxed);
     stats.syncs = syncs_.load(std::memory_order_relaxed);
-    stats.sync_ns_total = sync_ns_total_.load(std::memory_order_relaxed);
+    stats.sync_seconds = sync_seconds_.Read();
     const std::lock_guard<std::mutex> lock(mutex_);
     stats.segments = segments_.size();
     return stats;
@@ -110,7 +110,7 @@ class SegmentedJournal final : public FileJournal {
   std::atomic<std::uint64_t> appends_{0};
   std::atomic<std::uint64_t> bytes_appended_{0};
   std::atomic<std::uint64_t> syncs_{0};
-  std::atomic<std::uint64_t> sync_ns_total_{0};
+  Histogram sync_seconds_{kLatencyBounds};
 };
 
 Status SegmentedJournal::Append(const std::vector<Entry>& entries) {
@@ -246,9 +246,7 @@ Status SegmentedJournal::SyncWriter(SegmentWriter& writer) {
   }
   const auto taken = std::chrono::steady_clock::now() - begin;
   syncs_.fetch_add(1, std::memory_order_relaxed);
-  sync_ns_total_.fetch_add(static_cast<std::uint64_t>(
-                               std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count()),
-                           std::memory_order_relaxed);
+  sync_seconds_.Record(std::chrono::duration_cast<Duration>(taken));
   return synced;
 }
 

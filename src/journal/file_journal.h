@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/histogram.h"
 #include "journal/journal.h"
 #include "journal/snapshot_store.h"
 #include "storage/file_system.h"
@@ -30,7 +31,7 @@ struct JournalStats {
   std::uint64_t appends = 0;
   std::uint64_t bytes_appended = 0;
   std::uint64_t syncs = 0;
-  std::uint64_t sync_ns_total = 0;
+  HistogramData sync_seconds;
   std::uint64_t segments = 0;
 };
 

@@ -38,8 +38,8 @@ constexpr std::uint64_t kGiB = kKiB * kKiB * kKiB;
 
 // In the order in which they are printed: options of a table (with a dot) come after all plain
 // ones.
-const std::array<Option, 28>& Options() {
-  static const std::array<Option, 28> options{{
+const std::array<Option, 34>& Options() {
+  static const std::array<Option, 34> options{{
       {"data_dir",
        "Folder of the journal and its snapshots; made with mode 0700 if it is not there. Required.",
        Kind::kText, &Config::data_dir},
@@ -84,6 +84,8 @@ const std::array<Option, 28>& Options() {
        Kind::kCount, &Config::max_calls, 1, 10'000'000},
       {"max_streams", "Calls that may be open at once on one connection.", Kind::kCount,
        &Config::max_streams, 1, 1'000'000},
+      {"hot_resources", "Busy resources that `holdfast top` can tell apart; 0: it shows none.",
+       Kind::kCount, &Config::hot_resources, 0, 1024},
       {"tls.cert", "PEM file with the server's certificate chain; empty: no TLS.", Kind::kText,
        &Config::tls_cert},
       {"tls.key", "PEM file with its private key.", Kind::kText, &Config::tls_key},
@@ -108,6 +110,18 @@ const std::array<Option, 28>& Options() {
       {"http.request_timeout",
        "A client that takes longer to send a request or to take an answer is cut off.",
        Kind::kDuration, &Config::http_request_timeout, 100 * kMillisecond, 300 * kSecond},
+      {"ttl.longest_pause",
+       "Longest pause of a client (garbage collection, swapping, a busy machine). With the other "
+       "ttl options it gives the ttl below which the server warns.",
+       Kind::kDuration, &Config::ttl_longest_pause, 0, 3600 * kSecond},
+      {"ttl.network_p99", "99th percentile of a message's time between client and server.",
+       Kind::kDuration, &Config::ttl_network_p99, 0, 60 * kSecond},
+      {"ttl.failover", "Time until another server has taken over; 0 with a single server.",
+       Kind::kDuration, &Config::ttl_failover, 0, 3600 * kSecond},
+      {"ttl.recovery", "Time from the end of a server until its restart answers.", Kind::kDuration,
+       &Config::ttl_recovery, 0, 3600 * kSecond},
+      {"ttl.clock_error", "By how much clocks of clients and server may differ over one ttl.",
+       Kind::kDuration, &Config::ttl_clock_error, 0, 60 * kSecond},
   }};
   return options;
 }

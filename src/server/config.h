@@ -44,6 +44,12 @@ struct Config {
   std::uint64_t http_body_bytes = std::uint64_t{64} << 10U;
   Duration http_idle_timeout = Seconds(60);
   Duration http_request_timeout = Seconds(10);
+  std::uint64_t hot_resources = 1024;
+  Duration ttl_longest_pause = Seconds(1);
+  Duration ttl_network_p99 = Millis(20);
+  Duration ttl_failover = Duration::zero();
+  Duration ttl_recovery = Seconds(2);
+  Duration ttl_clock_error = Millis(10);
   std::vector<Identity> identities;
 
   bool operator==(const Config&) const = default;

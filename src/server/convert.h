@@ -22,6 +22,10 @@ namespace holdfast::engine {
 struct RunnerStats;
 }
 
+namespace holdfast::server {
+struct HotResourcesView;
+}
+
 namespace holdfast::v1 {
 class AcquireRequest;
 class AcquireResponse;
@@ -45,6 +49,8 @@ class KeepAliveRequest;
 class KeepAliveResponse;
 class LeaderRequest;
 class LeaderResponse;
+class ListHotResourcesRequest;
+class ListHotResourcesResponse;
 class ListNamespacesRequest;
 class ListNamespacesResponse;
 class ListRequest;
@@ -111,7 +117,11 @@ extern const Verb<v1::SetFeatureLevelRequest, v1::SetFeatureLevelResponse> kSetF
 // The part of the status that the state knows; WriteStats adds the rest.
 extern const Verb<v1::GetStatusRequest, v1::GetStatusResponse> kGetStatus;
 void WriteStats(const engine::RunnerStats& stats, BootTime now, WallTime wall,
-                v1::GetStatusResponse& response);
+                Duration recommended_ttl_min, v1::GetStatusResponse& response);
+
+// Checks the request and its namespace; WriteHot answers it.
+extern const Verb<v1::ListHotResourcesRequest, v1::ListHotResourcesResponse> kListHotResources;
+void WriteHot(const HotResourcesView& view, v1::ListHotResourcesResponse& response);
 
 // Leaves only the namespaces that the caller may use.
 void Restrict(const Caller& caller, v1::ListNamespacesResponse& response);

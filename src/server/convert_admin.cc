@@ -5,9 +5,12 @@
 #include "engine/runner.h"
 #include "holdfast/v1/admin.pb.h"
 #include "server/fields.h"
+#include "server/hot_resources.h"
 
 namespace holdfast::server {
 namespace {
+
+constexpr std::uint32_t kHotResourcesDefault = 20;
 
 void ReadOptional(FieldReader& reader, const char* field, bool present,
                   const google::protobuf::Duration& value, std::optional<Duration>& out) {
@@ -220,7 +223,51 @@ Status WriteStatus(const v1::GetStatusRequest& /*request*/, engine::Reply& reply
   return {};
 }
 
+Result<EngineRequest> ReadHot(v1::ListHotResourcesRequest& request,
+                              const std::string& /*principal*/) {
+  FieldReader reader;
+  reader.Require(request.limit() <= HotResources::kPlacesMax, "limit", "0 .. 1024",
+                 "is more than 1024");
+  if (request.limit() == 0) {
+    request.set_limit(kHotResourcesDefault);
+  }
+  return request.namespace_().empty()
+             ? reader.Finish(core::Query(core::GetCounts{}))
+             : reader.Finish(core::Query(core::GetNamespace{request.namespace_()}));
+}
+
+// The reply only says whether there is such a namespace.
+Status WriteHotReply(const v1::ListHotResourcesRequest& request, engine::Reply& reply,
+                     v1::ListHotResourcesResponse& /*response*/) {
+  const auto view = ViewIn(reply, request.namespace_());
+  if (!view.ok()) {
+    return view.error();
+  }
+  const auto* found = std::get_if<core::NamespaceView>(*view);
+  return found != nullptr && found->result != core::NamespaceResult::kOk
+             ? Status(NoNamespace(request.namespace_()))
+             : Status();
+}
+
 }  // namespace
+
+constinit const Verb<v1::ListHotResourcesRequest, v1::ListHotResourcesResponse> kListHotResources{
+    "ListHotResources", Access::kUser, ReadHot, WriteHotReply};
+
+void WriteHot(const HotResourcesView& view, v1::ListHotResourcesResponse& response) {
+  for (const HotResource& from : view.resources) {
+    v1::HotResource& to = *response.add_resources();
+    to.set_namespace_(from.name_space);
+    to.set_resource(from.resource);
+    to.set_operations(from.operations);
+    to.set_error(from.error);
+    to.set_acquires(from.acquires);
+    to.set_waits(from.waits);
+  }
+  response.set_operations(view.operations);
+  response.set_error_max(view.error_max);
+  WriteDuration(view.window, *response.mutable_window());
+}
 
 constinit const Verb<v1::SetNamespaceRequest, v1::NamespaceResponse> kCreateNamespace{
     "CreateNamespace", Access::kAdmin, ReadCreate, WriteChange<v1::SetNamespaceRequest>};
@@ -246,7 +293,8 @@ void Restrict(const Caller& caller, v1::ListNamespacesResponse& response) {
 }
 
 void WriteStats(const engine::RunnerStats& stats, BootTime now, WallTime wall,
-                v1::GetStatusResponse& response) {
+                Duration recommended_ttl_min, v1::GetStatusResponse& response) {
+  WriteDuration(recommended_ttl_min, *response.mutable_recommended_ttl_min());
   response.set_snapshot_index(stats.shadow.snapshot_index);
   if (stats.shadow.snapshot_at != WallTime{}) {
     // A wall clock that was set back must not show a negative age.

@@ -103,6 +103,7 @@ class GrpcFront::Impl {
 
   int port() const { return port_; }
   FrontCounters counters() const { return loop_.counters(); }
+  const RequestMeter& meter() const { return loop_.meter(); }
 
  private:
   class RingTag final : public Completion {
@@ -184,6 +185,10 @@ int GrpcFront::port() const {
 
 FrontCounters GrpcFront::counters() const {
   return impl_->counters();
+}
+
+const RequestMeter& GrpcFront::meter() const {
+  return impl_->meter();
 }
 
 void GrpcFront::Stop(Duration grace) {

@@ -44,6 +44,7 @@ class GrpcFront {
 
   int port() const;
   FrontCounters counters() const;
+  const RequestMeter& meter() const;  // lives as long as the front
 
   // Refuses new calls, lets those finish that the engine answers at once, tells those that wait
   // that the server stops, and after `grace` cuts off what is left. Returns when no call is open.

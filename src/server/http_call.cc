@@ -27,10 +27,14 @@ class MetricsVerb final : public HttpVerb {
     if (!status.ok()) {
       return status.error();
     }
-    Complete(loop, caller, response);
+    Complete(loop, caller, request_, response);
     std::vector<FrontLoad> loads = others_();
-    loads.push_back({"http", loop.counters()});
-    return MetricsText(response, loop.runner().Stats(), loop.runner().watches().watchers(), loads);
+    loads.push_back({"http", loop.counters(), &loop.meter()});
+    return MetricsText({.status = response,
+                        .stats = loop.runner().Stats(),
+                        .watchers = loop.runner().watches().watchers(),
+                        .fronts = loads,
+                        .telemetry = *loop.telemetry()});
   }
 
  private:

@@ -73,6 +73,7 @@ class HttpFront::Impl {
 
   int port() const { return port_; }
   FrontCounters counters() const { return loop_.counters(); }
+  const RequestMeter& meter() const { return loop_.meter(); }
 
  private:
   // Any thread, under the mailbox's mutex.
@@ -159,6 +160,10 @@ int HttpFront::port() const {
 
 FrontCounters HttpFront::counters() const {
   return impl_->counters();
+}
+
+const RequestMeter& HttpFront::meter() const {
+  return impl_->meter();
 }
 
 void HttpFront::Stop(Duration grace) {

@@ -44,6 +44,7 @@ class HttpFront {
 
   int port() const;
   FrontCounters counters() const;
+  const RequestMeter& meter() const;  // lives as long as the front
 
   // Takes no new connections and requests, answers those that wait that the server stops, and after
   // `grace` cuts off what is left. Returns when no connection is open. Idempotent; not from two

@@ -9,7 +9,6 @@
 #include "holdfast/v1/locks.pb.h"
 #include "server/http_message.h"
 #include "server/http_routes.h"
-#include "server/metrics.h"
 
 namespace holdfast::server {
 namespace {
@@ -174,27 +173,6 @@ TEST(HttpJsonTest, AnswersShowWhatIsFalse) {
   v1::AcquireResponse acquired;
   acquired.mutable_granted()->set_fencing_token((std::uint64_t{1} << 53U) - 1);
   EXPECT_EQ(json::parse(MessageToJson(acquired))["granted"]["fencing_token"], "9007199254740991");
-}
-
-TEST(MetricsTest, TextOfPrometheus) {
-  v1::GetStatusResponse status;
-  status.set_holds(7);
-  status.mutable_expiry_lag()->set_nanos(250'000'000);
-  status.set_version("1.2");
-  engine::RunnerStats stats;
-  stats.engine.commands = 11;
-  stats.accepting_writes = false;
-  const std::string text = MetricsText(status, stats, 3, {{"grpc", {.calls = 5}}, {"http", {}}});
-  for (const char* line :
-       {"# TYPE holdfast_operations_total counter\n",
-        "holdfast_operations_total{kind=\"command\"} 11\n", "# TYPE holdfast_holds gauge\n",
-        "holdfast_holds 7\n", "holdfast_expiry_lag_seconds 0.25\n", "holdfast_watchers 3\n",
-        "holdfast_accepting_writes 0\n", "holdfast_build_info{version=\"1.2\"} 1\n",
-        "holdfast_front_open_calls{front=\"grpc\"} 5\n",
-        "holdfast_front_open_calls{front=\"http\"} 0\n"}) {
-    EXPECT_NE(text.find(line), std::string::npos) << line << "is not in\n" << text;
-  }
-  EXPECT_EQ(text.find("snapshot_age"), std::string::npos) << "there is no snapshot yet";
 }
 
 }  // namespace

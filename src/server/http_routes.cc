@@ -39,7 +39,7 @@ class JsonVerb final : public HttpVerb {
     if (!status.ok()) {
       return status.error();
     }
-    Complete(loop, caller, response);
+    Complete(loop, caller, request_, response);
     return MessageToJson(response);
   }
 
@@ -110,6 +110,7 @@ std::vector<HttpRoute> MakeRoutes() {
   routes.push_back(RouteOf("/v1/namespaces/delete", kPost, kDeleteNamespace));
   routes.push_back(RouteOf("/v1/feature-level/set", kPost, kSetFeatureLevel));
   routes.push_back(RouteOf("/v1/status", kGetOrPost, kGetStatus));
+  routes.push_back(RouteOf("/v1/hot-resources", kGetOrPost, kListHotResources));
   routes.push_back(ServiceRoute("/metrics", HttpRoute::Kind::kMetrics));
   routes.push_back(ServiceRoute("/healthz", HttpRoute::Kind::kHealth));
   routes.push_back(ServiceRoute("/readyz", HttpRoute::Kind::kReady));

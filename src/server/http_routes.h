@@ -25,6 +25,7 @@ namespace holdfast::server {
 struct FrontLoad {
   const char* front = "";
   FrontCounters counters;
+  const RequestMeter* meter = nullptr;
 };
 using FrontLoads = std::function<std::vector<FrontLoad>()>;
 

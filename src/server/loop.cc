@@ -95,9 +95,14 @@ void Loop::HandleLetters(Mailbox::Letters&& letters) {
 }
 
 void Loop::Deliver(std::vector<engine::Reply>&& replies) {
+  if (replies.empty()) {
+    return;
+  }
+  const BootTime now = clock_.Boot();
   for (engine::Reply& reply : replies) {
     const auto request = requests_.Remove(reply.tag);
     if (request.has_value()) {
+      meter_.Record(request->verb, reply, now - request->arrived);
       Call& call = *request->call;
       --call.requests_;
       call.OnReply(request->cookie, reply);
@@ -139,6 +144,7 @@ Status Loop::Admit() {
     return Error{ErrorCode::kUnavailable, "the server is stopping", "", ""};
   }
   if (calls_ >= options_.max_calls) {
+    meter_.RecordTurnedAway();
     return Error{ErrorCode::kOverloaded,
                  "too many open calls, the limit is " + std::to_string(options_.max_calls), "", ""};
   }
@@ -147,7 +153,10 @@ Status Loop::Admit() {
 }
 
 std::uint64_t Loop::Propose(Call& call, std::uint32_t cookie, EngineRequest&& request) {
-  const std::uint64_t tag = requests_.Add(call, cookie);
+  if (proposals_.empty()) {
+    proposing_since_ = clock_.Boot();
+  }
+  const std::uint64_t tag = requests_.Add({&call, cookie, MeterVerbOf(request), proposing_since_});
   ++call.requests_;
   proposals_.push_back({tag, std::move(request)});
   return tag;
@@ -199,6 +208,7 @@ Status Loop::Permit(const Caller& caller, Access access, const char* verb,
 
 void Loop::AuditDenial(std::string_view principal, const char* verb, std::string_view name_space,
                        const Error& error) {
+  meter_.RecordDenied();
   if (audit_ != nullptr) {
     audit_->Denied(principal, verb, name_space, error);
   }

@@ -28,14 +28,17 @@
 #include "server/call.h"
 #include "server/convert.h"
 #include "server/mailbox.h"
+#include "server/request_meter.h"
 #include "server/request_table.h"
 
 namespace holdfast::server {
 
 class AuditLog;
+class Telemetry;
 
 struct LoopOptions {
   std::size_t max_calls = 100'000;
+  Telemetry* telemetry = nullptr;  // of the whole server; outlives the loop
 };
 
 // What is open at the moment. Everything must come back to 0 when the clients are gone.
@@ -57,6 +60,7 @@ class Loop : public engine::Front {
   // Any thread.
   void OnReplies(std::vector<engine::Reply>&& replies) override;
   FrontCounters counters() const;
+  const RequestMeter& meter() const { return meter_; }
 
   // Makes the calling thread the loop's.
   void Begin();
@@ -92,6 +96,7 @@ class Loop : public engine::Front {
   engine::Runner& runner() { return runner_; }
   engine::Clock& clock() { return clock_; }
   const Authenticator& authenticator() const { return authenticator_; }
+  const Telemetry* telemetry() const { return options_.telemetry; }
   // Authorize, and a line in the audit log if that says no.
   Status Permit(const Caller& caller, Access access, const char* verb,
                 const EngineRequest& request);
@@ -115,8 +120,10 @@ class Loop : public engine::Front {
   std::thread::id thread_;
 
   std::vector<engine::Proposal> proposals_;
+  BootTime proposing_since_{};  // when the first of them arrived
   std::vector<std::uint64_t> abandoned_;
   RequestTable requests_;
+  RequestMeter meter_;
   std::vector<Call*> flushes_;
   std::unordered_set<Call*> waiting_;
   std::map<std::uint64_t, Call*> wakeables_;

@@ -10,16 +10,16 @@
 namespace holdfast::server {
 namespace {
 
-// The table only keeps the address.
-Call& CallAt(int& place) {
-  return reinterpret_cast<Call&>(place);
+// The table only keeps the address of the call.
+RequestTable::Request RequestOf(int& place, std::uint32_t cookie) {
+  return {.call = reinterpret_cast<Call*>(&place), .cookie = cookie};
 }
 
 TEST(RequestTableTest, FindsEachRequestOnce) {
   RequestTable table;
   int place = 0;
-  const std::uint64_t first = table.Add(CallAt(place), 7);
-  const std::uint64_t second = table.Add(CallAt(place), 8);
+  const std::uint64_t first = table.Add(RequestOf(place, 7));
+  const std::uint64_t second = table.Add(RequestOf(place, 8));
   EXPECT_NE(first, 0U);
   EXPECT_NE(first, second);
   EXPECT_EQ(table.size(), 2U);
@@ -32,9 +32,9 @@ TEST(RequestTableTest, FindsEachRequestOnce) {
 TEST(RequestTableTest, ATagIsNeverUsedAgain) {
   RequestTable table;
   int place = 0;
-  const std::uint64_t old = table.Add(CallAt(place), 1);
+  const std::uint64_t old = table.Add(RequestOf(place, 1));
   table.Remove(old);
-  const std::uint64_t reused = table.Add(CallAt(place), 2);
+  const std::uint64_t reused = table.Add(RequestOf(place, 2));
   EXPECT_NE(old, reused);
   EXPECT_FALSE(table.Remove(old).has_value());
   EXPECT_EQ(table.Remove(reused)->cookie, 2U);

@@ -1,6 +1,8 @@
-// What the server measures about itself, in the text format of Prometheus. docs/HTTP.md lists it.
+// What the server measures about itself, in the text format of Prometheus. docs/METRICS.md lists
+// every name; a test compares.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,8 +15,16 @@ class GetStatusResponse;
 
 namespace holdfast::server {
 
-// `watchers`: subscriptions of all fronts.
-std::string MetricsText(const v1::GetStatusResponse& status, const engine::RunnerStats& stats,
-                        std::size_t watchers, const std::vector<FrontLoad>& fronts);
+class Telemetry;
+
+struct MetricsSources {
+  const v1::GetStatusResponse& status;
+  const engine::RunnerStats& stats;
+  std::size_t watchers = 0;  // subscriptions of all fronts
+  const std::vector<FrontLoad>& fronts;
+  const Telemetry& telemetry;
+};
+
+std::string MetricsText(const MetricsSources& sources);
 
 }  // namespace holdfast::server

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/time.h"
+
 namespace holdfast::server {
 
 class Call;
@@ -16,10 +18,12 @@ class RequestTable {
   struct Request {
     Call* call = nullptr;
     std::uint32_t cookie = 0;  // the call's own
+    std::uint8_t verb = 0;     // for the meter, as is the time of its arrival
+    BootTime arrived{};
   };
 
   // The tag, never 0.
-  std::uint64_t Add(Call& call, std::uint32_t cookie) {
+  std::uint64_t Add(const Request& request) {
     std::uint32_t slot = 0;
     if (free_.empty()) {
       slot = static_cast<std::uint32_t>(slots_.size());
@@ -28,7 +32,7 @@ class RequestTable {
       slot = free_.back();
       free_.pop_back();
     }
-    slots_[slot].request = {&call, cookie};
+    slots_[slot].request = request;
     return (std::uint64_t{slots_[slot].generation} << 32U) | slot;
   }
 

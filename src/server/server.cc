@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "server/ttl_advice.h"
 #include "storage/posix_file_system.h"
 
 namespace holdfast::server {
@@ -57,10 +58,7 @@ sigset_t HandledSignals() {
 Result<std::unique_ptr<Server>> Server::Start(const Config& config,
                                               const std::vector<FrontFactory>& more) {
   std::unique_ptr<Server> server(new Server(config));
-  if (const Status opened = server->Open(); !opened.ok()) {
-    return opened.error();
-  }
-  if (const Status opened = server->OpenMore(more); !opened.ok()) {
+  if (const Status opened = server->Open(more); !opened.ok()) {
     return opened.error();
   }
   return server;
@@ -70,7 +68,7 @@ Server::~Server() {
   Stop();
 }
 
-Status Server::Open() {
+Status Server::Open(const std::vector<FrontFactory>& more) {
   if (config_.data_dir.empty()) {
     return InvalidArgument("data_dir", "a directory", "data_dir is required");
   }
@@ -104,7 +102,10 @@ Status Server::Open() {
     audit_ = std::move(*audit);
     runner_->AddObserver(*audit_);
   }
-  return OpenFronts();
+  telemetry_ = std::make_unique<Telemetry>(TelemetryOptions{
+      .hot_resources = config_.hot_resources, .recommended_ttl_min = RecommendedTtlMin(config_)});
+  runner_->AddObserver(*telemetry_);
+  return OpenFronts(more);
 }
 
 Result<std::unique_ptr<Authenticator>> Server::MakeAuthenticator(const std::string& listen) const {
@@ -117,13 +118,14 @@ Result<std::unique_ptr<Authenticator>> Server::MakeAuthenticator(const std::stri
   return std::make_unique<Authenticator>(std::move(*authenticator));
 }
 
-Status Server::OpenFronts() {
+Status Server::OpenFronts(const std::vector<FrontFactory>& more) {
   GrpcFrontOptions options;
   options.listen = config_.listen;
   options.keepalive_time = config_.keepalive_time;
   options.keepalive_timeout = config_.keepalive_timeout;
   options.max_streams = config_.max_streams;
   options.loop.max_calls = config_.max_calls;
+  options.loop.telemetry = telemetry_.get();
   for (const Status& read : {ReadPem("tls.cert", config_.tls_cert, options.certificate),
                              ReadPem("tls.key", config_.tls_key, options.key),
                              ReadPem("tls.client_ca", config_.tls_client_ca, options.client_ca)}) {
@@ -137,6 +139,10 @@ Status Server::OpenFronts() {
   }
   front_ = std::move(*front);
   address_ = WithPort(config_.listen, front_->port());
+  if (const Status opened = OpenMore(more); !opened.ok()) {
+    return opened;
+  }
+  // The last one: its metrics show the others.
   return config_.http_listen.empty() ? Status() : OpenHttp(options);
 }
 
@@ -147,7 +153,7 @@ Status Server::OpenHttp(const GrpcFrontOptions& pem) {
   options.key = pem.key;
   options.client_ca = pem.client_ca;
   options.loop = pem.loop;
-  options.calls.other_loads = [this] { return std::vector<FrontLoad>{{"grpc", counters()}}; };
+  options.calls.other_loads = [this] { return loads(); };
   options.calls.max_watches = config_.http_max_watches;
   options.calls.check_host = http_authenticator_->IsOpen() && IsLoopback(config_.http_listen);
   options.limits = {.max_connections = config_.http_max_connections,
@@ -168,7 +174,8 @@ Status Server::OpenHttp(const GrpcFrontOptions& pem) {
 
 Status Server::OpenMore(const std::vector<FrontFactory>& more) {
   for (const FrontFactory& factory : more) {
-    auto front = factory({*runner_, clock_, *resp_authenticator_, audit_.get(), config_});
+    auto front =
+        factory({*runner_, clock_, *resp_authenticator_, audit_.get(), config_, telemetry_.get()});
     if (!front.ok()) {
       return front.error();
     }
@@ -180,6 +187,14 @@ Status Server::OpenMore(const std::vector<FrontFactory>& more) {
 
 FrontCounters Server::http_counters() const {
   return http_ == nullptr ? FrontCounters{} : http_->counters();
+}
+
+std::vector<FrontLoad> Server::loads() const {
+  std::vector<FrontLoad> loads{{"grpc", front_->counters(), &front_->meter()}};
+  for (const auto& front : more_fronts_) {
+    loads.push_back({front->name(), front->counters(), &front->meter()});
+  }
+  return loads;
 }
 
 void Server::Stop() {

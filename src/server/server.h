@@ -15,6 +15,7 @@
 #include "server/front_handle.h"
 #include "server/grpc_front.h"
 #include "server/http_front.h"
+#include "server/telemetry.h"
 #include "storage/file_system.h"
 
 namespace holdfast::server {
@@ -38,6 +39,8 @@ class Server {
   // Of the gRPC front, and of the HTTP front; zeros without one.
   FrontCounters counters() const { return front_->counters(); }
   FrontCounters http_counters() const;
+  // Of every front but HTTP.
+  std::vector<FrontLoad> loads() const;
 
   // Takes nothing new, finishes what is queued, answers those that wait with UNAVAILABLE, and
   // closes the journal. Takes at most about stop_timeout. Idempotent.
@@ -47,9 +50,9 @@ class Server {
 
  private:
   explicit Server(const Config& config) : config_(config) {}
-  Status Open();
+  Status Open(const std::vector<FrontFactory>& more);
   Result<std::unique_ptr<Authenticator>> MakeAuthenticator(const std::string& listen) const;
-  Status OpenFronts();
+  Status OpenFronts(const std::vector<FrontFactory>& more);
   Status OpenHttp(const GrpcFrontOptions& pem);
   Status OpenMore(const std::vector<FrontFactory>& more);
 
@@ -60,6 +63,7 @@ class Server {
   std::unique_ptr<Authenticator> http_authenticator_;  // who is on loopback differs by listener
   std::unique_ptr<Authenticator> resp_authenticator_;
   std::unique_ptr<AuditLog> audit_;  // null without one
+  std::unique_ptr<Telemetry> telemetry_;
   std::unique_ptr<engine::Runner> runner_;
   std::unique_ptr<GrpcFront> front_;
   std::vector<std::unique_ptr<FrontHandle>> more_fronts_;

@@ -60,7 +60,7 @@ class UnaryCall final : public Call {
     if (!status.ok()) {
       Fail(status.error());
     } else if (!loop().closed()) {
-      Complete(loop(), *caller_, *response);
+      Complete(loop(), *caller_, *request_, *response);
       writer_.Finish(*response, grpc::Status::OK, Expect(finish_step_));
     }
   }
@@ -261,6 +261,7 @@ void Services::Listen(Loop& loop, grpc::ServerCompletionQueue& queue) {
   table.Add(admin, &Admin::RequestDeleteNamespace, kDeleteNamespace);
   table.Add(admin, &Admin::RequestSetFeatureLevel, kSetFeatureLevel);
   table.Add(admin, &Admin::RequestGetStatus, kGetStatus);
+  table.Add(admin, &Admin::RequestListHotResources, kListHotResources);
   new HealthCall(loop, health, queue);
 
   ListenForStreams(loop,

@@ -226,7 +226,7 @@ class Signals(LockTestCase):
         self.nobody_is_left("log")
 
     def test_an_unhandled_one_ends_the_command(self):
-        call = self.worker("log")
+        call = self.worker("log", options=("--ttl", "5s"))  # no warning that it is short
         call.send(signal.SIGTERM)
         answer = call.wait()
         self.assertEqual((answer.code, answer.err), (143, ""), answer)
@@ -423,7 +423,7 @@ class Loss(LockTestCase):
         self.holdfast.kill()
         answer = call.wait()
         self.assertEqual(answer.code, 76, answer)
-        lost = harness.json.loads(answer.err)
+        lost = harness.json.loads(answer.err.splitlines()[-1])  # behind a warning of the short ttl
         self.assertEqual((lost["outcome"], lost["resource"], lost["cause"], lost["exit_code"]),
                          ("OWNERSHIP_LOST", "a", "EXPIRED", 76))
         self.assertLess(self.last("log"), end)

@@ -485,6 +485,24 @@ struct ServiceStatus {
   std::uint64_t syncs = 0;
   bool accepting_writes = false;
   std::uint64_t shadow_lag = 0;
+  Duration recommended_ttl_min{};
+};
+
+// One of the busiest resources; its counts fade (admin.proto says how).
+struct HotResource {
+  std::string namespace_name;
+  std::string resource;
+  std::uint64_t operations = 0;
+  std::uint64_t error = 0;  // `operations` may be too high by so much
+  std::uint64_t acquires = 0;
+  std::uint64_t waits = 0;
+};
+
+struct HotResources {
+  std::vector<HotResource> resources;  // busiest first
+  std::uint64_t operations = 0;        // of all resources
+  std::uint64_t error_max = 0;
+  Duration window{};  // a count divided by it is a rate
 };
 
 }  // namespace holdfast::client
