@@ -239,11 +239,13 @@ class Watches(harness.TestCase):
         watch = self.background(holdfast, "watch", "-o", "json")
         watch.wait_line(lambda line: "STARTED" in line, "the start of the watch")
 
-        def gap(marks=iter(range(1000))):
+        def gap(tries=iter(range(1000))):
+            attempt = next(tries)
             watch.send(signal.SIGSTOP)
-            holdfast.load("--mode", "shared", "--concurrency", "256", duration="2s")
+            # Long enough to fill the buffers of both kernels, however slow the machine is.
+            holdfast.load("--mode", "shared", "--concurrency", "256", duration=f"{min(2 << attempt, 16)}s")
             watch.send(signal.SIGCONT)
-            mark = f"mark/{next(marks)}"
+            mark = f"mark/{attempt}"
             holdfast.json("acquire", mark)
             watch.wait_line(lambda line: mark in line, "the newest event")  # the gap, if any, was before
             return next((line for line in watch.lines if '"GAP"' in line), None)
