@@ -59,10 +59,13 @@ class Tokens(FaultCase):
         super().setUp()
         self.highest = 0
 
-    def short_leases(self):
-        """So that the pause after a recovery is short too."""
-        self.holdfast.json("namespace", "set", "default", "--ttl-default", "1s", "--ttl-max", "1s",
-                           "--lock-delay", "0s")
+    GRACE = ("--set", "failover_grace=500ms")
+    SHORT = ("--ttl-default", "1s", "--ttl-max", "1s", "--lock-delay", "0s")
+
+    def start_short(self):
+        """Short leases and a short grace, so that the pause after a recovery is short too."""
+        self.holdfast = self.server(*self.GRACE)
+        self.holdfast.json("namespace", "set", "default", *self.SHORT)
 
     def grant(self, name, *words):
         granted = self.holdfast.json("acquire", name, *words)
@@ -96,18 +99,17 @@ class Tokens(FaultCase):
         self.assertIn("cut an append", self.holdfast.logged())
 
     def test_tokens_never_go_back(self):
-        self.holdfast = self.server()
-        self.short_leases()
+        self.start_short()
         for _ in range(3):  # the last key is gone each time
             self.holdfast.json("release", "a", "--lease-id", self.grant("a")["lease_id"])
         for _ in range(2):
-            self.holdfast.json("namespace", "create", "n")
+            self.holdfast.json("namespace", "create", "n", *self.SHORT)
             lease = self.grant("a", "--namespace", "n")["lease_id"]
             self.holdfast.json("release", "a", "--namespace", "n", "--lease-id", lease)
             self.holdfast.json("namespace", "delete", "n")
         backup = self.path("backup")
         self.assertEqual(harness.run("backup", self.holdfast.data_dir, backup).code, 0)
-        self.holdfast.load("--resources", "100000", duration="300ms")
+        self.holdfast.load("--resources", "100000", "--ttl", "1s", duration="300ms")
         self.highest = max(self.highest, int(self.holdfast.json("status")["fencing_token"]))
         self.grant("b")
         self.holdfast.restart()
@@ -123,13 +125,12 @@ class Tokens(FaultCase):
         self.assertEqual(refused.ended(), 77, refused.logged())
         self.assertIn("--token-floor", refused.logged())
         self.assertEqual(harness.run("restore", backup, self.path("new"), "--token-floor", str(self.highest)).code, 0)
-        self.holdfast = self.server(name="new")
+        self.holdfast = self.server(*self.GRACE, name="new")
         self.unblocked()
         self.grant("e")
 
     def test_tokens_beyond_the_numbers_of_other_systems(self):
-        self.holdfast = self.server()
-        self.short_leases()
+        self.start_short()
         for floor in (2**31 - 2, 2**32 - 2, TOKEN_MAX - 2):
             self.recovered(floor)
             for following in (1, 2):
@@ -189,11 +190,15 @@ class HandOver(FaultCase):
     def test_a_break_tells_the_leader_and_waits_for_its_promise(self):
         self.start(delay="1s", words=("--audit-log", self.path("audit")))
         leader, lead = self.elect("--ttl", "3s")
-        other = self.waiting()
+        other, watcher = self.waiting(), self.connect(3)
+        watcher.call("HOLDFAST.WATCH", "EXACT", "main")
         begin = boot_time()
         self.holdfast.json("break", "main", "--reason", "maintenance")
+        told = watcher.push()[2]
+        self.assertEqual((told["kind"], told["reason"]), ("REVOKING", "maintenance"))
+        self.assertLess(boot_time() - begin, SLACK)
         line = json.loads(leader.wait_line(lambda line: "REVOKING" in line, "REVOKING"))
-        self.assertLess(boot_time() - begin, 1.0)
+        self.assertLess(boot_time() - begin, 1.0 + SLACK)  # its next renewal is refused
         self.assertEqual(line["reason"], "maintenance")
         end = self.lease_end("main")
         lost = json.loads(leader.wait_line(lambda line: "LOST" in line or "RESIGNED" in line, "its end"))
@@ -208,14 +213,14 @@ class HandOver(FaultCase):
 
     def test_a_break_at_once(self):
         self.start("--protection", "fenced")
-        leader, lead = self.elect("--ttl", "30s")
+        leader, lead = self.elect("--ttl", "3s")
         other = self.waiting()
         begin = boot_time()
         self.holdfast.json("break", "main", "--reason", "now", "--now")
         self.assertGreater(other.push()[2]["fencing_token"], int(lead["fencing_token"]))
         self.assertLess(boot_time() - begin, SLACK)
         leader.wait_line(lambda line: "LOST" in line, "LOST")
-        self.assertLess(boot_time() - begin, 1.0 + SLACK)
+        self.assertLess(boot_time() - begin, 1.0 + SLACK)  # its next renewal is refused
 
 
 class MassExpiry(FaultCase):
@@ -223,7 +228,7 @@ class MassExpiry(FaultCase):
 
     def test_many_leases_that_end_at_once(self):
         self.start()
-        descriptors = len(os.listdir(f"/proc/{self.holdfast.process.pid}/fd"))
+        before = self.sockets()
         live = self.acquire("live", "TTL", 60000)
         filler = self.connect()
         for begin in range(0, self.COUNT, 1000):
@@ -248,9 +253,11 @@ class MassExpiry(FaultCase):
         self.assertEqual(self.holdfast.json("status")["expiry_lag_ms"], 0)
         self.acquire(f"m/{self.COUNT - 1}")
         filler.close()
-        for x in sorted(os.listdir(f"/proc/{self.holdfast.process.pid}/fd")): print(x, os.readlink(f"/proc/{self.holdfast.process.pid}/fd/{x}"))
-        harness.wait_until(lambda: len(os.listdir(f"/proc/{self.holdfast.process.pid}/fd")) <= descriptors + 1,
-                           "no connection is left")
+        harness.wait_until(lambda: self.sockets() <= before + 1, "no connection is left")
+
+    def sockets(self):
+        folder = f"/proc/{self.holdfast.process.pid}/fd"
+        return sum(os.readlink(os.path.join(folder, name)).startswith("socket:") for name in os.listdir(folder))
 
 
 if __name__ == "__main__":
