@@ -232,12 +232,11 @@ class MassExpiry(FaultCase):
         live = self.acquire("live", "TTL", 60000)
         filler = self.connect()
         for begin in range(0, self.COUNT, 1000):
+            sent = boot_time()
             for i in range(begin, begin + 1000):
                 filler.send("HOLDFAST.ACQUIRE", f"m/{i}", "TTL", 3000)
             for _ in range(1000):
                 self.assertEqual(reply_of(filler)["outcome"], "GRANTED")
-            if begin == 0:
-                first = boot_time()
         end = boot_time() + 3.0
         self.assertGreater(self.holdfast.json("status")["holds"], 0)
         slowest = 0.0
@@ -248,7 +247,7 @@ class MassExpiry(FaultCase):
             slowest = max(slowest, boot_time() - begin)
             self.assertEqual(self.admin.outcome("HOLDFAST.RENEW", "live", live["lease_id"])["outcome"], "RENEWED")
             self.assertLess(begin, end + INTERVAL + SLACK, "they are not over")
-        self.assertGreater(boot_time(), first + 3.0 - SLACK)
+        self.assertGreater(boot_time(), sent + 3.0)
         self.assertLess(slowest, 1.0)
         self.assertEqual(self.holdfast.json("status")["expiry_lag_ms"], 0)
         self.acquire(f"m/{self.COUNT - 1}")

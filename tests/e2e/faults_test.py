@@ -453,10 +453,13 @@ class Races(FaultCase):
             renewer.stdin.flush()
             self.assertEqual(renewer.stdout.readline(), "renewing\n")
             released = {}
-            for name in random.sample(names, len(names)):
-                answer = self.admin.outcome("HOLDFAST.RELEASE", name, leases[name])
-                self.assertEqual(answer["outcome"], "RELEASED", answer)
-                released[name] = boot_time()
+            random.shuffle(names)
+            for few in (names[i:i + 4] for i in range(0, len(names), 4)):
+                for name in few:
+                    self.admin.send("HOLDFAST.RELEASE", name, leases[name])
+                for name in few:
+                    self.assertEqual(reply_of(self.admin)["outcome"], "RELEASED")
+                    released[name] = boot_time()
             for name, history in json.loads(renewer.stdout.readline()).items():
                 outcomes = [outcome for _, outcome, _ in history]
                 first = outcomes.index("NOT_RENEWED")
@@ -467,6 +470,28 @@ class Races(FaultCase):
                 self.assertEqual(late, [], "renewed, though asked after the release was answered")
             self.assertEqual(self.admin.outcome("HOLDFAST.LIST")["items"], [])
         self.assertGreater(renewed, self.ROUNDS * self.LOCKS)
+
+    def test_a_client_renews_nothing_after_its_release(self):
+        """Leaders resign at any moment between two renewals; the audit log has the order of the log."""
+        self.start(words=("--audit-log", self.path("audit"), "--set", "audit_renewals=true"))
+        for wave in range(2):
+            leaders = [self.elect("--ttl", "400ms", name=f"{wave}/{i}")[0] for i in range(10)]
+            for leader in leaders:
+                until = boot_time() + random.uniform(0, 0.15)
+                harness.wait_until(lambda: boot_time() >= until, "the moment")
+                leader.send(signal.SIGTERM)
+            for leader in leaders:
+                self.assertEqual(leader.wait().code, 0)
+        histories = {}
+        with open(self.path("audit"), encoding="utf-8") as file:
+            for line in map(json.loads, file):
+                if line.get("verb") in ("RENEW", "RELEASE"):
+                    histories.setdefault(line["lease_fp"], []).append((line["verb"], line["outcome"]))
+        self.assertEqual(len(histories), 20)
+        for history in histories.values():
+            self.assertEqual(history[-1], ("RELEASE", "RELEASED"))
+            self.assertEqual(set(history[:-1]) | {("RENEW", "RENEWED")}, {("RENEW", "RENEWED")})
+        self.assertGreater(sum(map(len, histories.values())), 40)
 
 
 class SilentEndpoint(FaultCase):
