@@ -516,16 +516,19 @@ class SilentEndpoint(FaultCase):
                 self.accepted.append(listener.accept()[0])
 
     def test_each_verb_goes_on_with_the_second(self):
-        for number, words in enumerate((("acquire", "a"), ("lock", "b", "--", "true"), ("describe", "a"))):
-            begin = boot_time()
-            answer = harness.run(*harness.with_options(words, "--endpoints", self.both))
-            self.assertEqual(answer.code, 0, answer)
-            self.assertLess(boot_time() - begin, self.BOUND)
-            harness.wait_until(lambda: len(self.accepted) > number, "the silent one was asked first")
         begin = boot_time()
+        calls = [harness.Background(harness.with_options(words, "--endpoints", self.both))
+                 for words in (("acquire", "a"), ("lock", "b", "--", "true"), ("describe", "c"))]
+        for call in calls:
+            self.addCleanup(call.close)
         _, lead = self.elect("--ttl", "1s", endpoints=self.both)
-        self.assertLess(boot_time() - begin, self.BOUND)
-        harness.wait_until(lambda: boot_time() > begin + 2, "two leases")
+        for call in calls:
+            answer = call.wait()
+            self.assertEqual(answer.code, 0, answer)
+        leading = boot_time()
+        self.assertLess(leading - begin, self.BOUND)
+        self.assertGreaterEqual(len(self.accepted), 4, "the silent one was asked first")
+        harness.wait_until(lambda: boot_time() > leading + 2, "two leases")
         self.assertEqual(self.holder("main")[1], int(lead["fencing_token"]))
 
     def test_alone_it_is_unavailable_within_the_timeout(self):
@@ -551,6 +554,20 @@ class SilentEndpoint(FaultCase):
         self.assertEqual(self.holder("main")[1], int(lead["fencing_token"]))
         self.assertEqual((self.holder("b")[1], call.process.poll()), (token, None))
         self.assertEqual([line for line in leader.lines if "LOST" in line], [])
+
+    def test_a_distant_service_can_be_reached(self):
+        """Each answer takes 300 ms, the handshake of a connection more."""
+        distant = Proxy(self.holdfast.port)
+        self.addCleanup(distant.close)
+        distant.delay = 0.3
+        begin = boot_time()
+        answer = harness.run("acquire", "a", "--endpoints", distant.address)
+        self.assertEqual(answer.code, 0, answer)
+        self.assertLess(boot_time() - begin, 1 + SLACK)
+        _, lead = self.elect("--ttl", "3s", endpoints=distant.address)
+        leading = boot_time()
+        harness.wait_until(lambda: boot_time() > leading + 4, "two leases")
+        self.assertEqual(self.holder("main")[1], int(lead["fencing_token"]))
 
 
 if __name__ == "__main__":
