@@ -503,7 +503,7 @@ class Races(FaultCase):
 class SilentEndpoint(FaultCase):
     """The first of two endpoints accepts connections, and never answers."""
 
-    BOUND = 5.0  # an attempt of 3 s, a pause and the second endpoint
+    BOUND = 3.0 + 3 * SLACK  # one attempt, then the second endpoint
 
     def setUp(self):
         super().setUp()
