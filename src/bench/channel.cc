@@ -11,7 +11,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint, int numb
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // as in our client, which retries by itself
   // A server that restarts during a run is found again quickly.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 3000);  // what one connection may take
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
   auto channel = grpc::CreateCustomChannel(endpoint, grpc::InsecureChannelCredentials(), arguments);
   channel->GetState(/*try_to_connect=*/true);

@@ -1,6 +1,7 @@
 #include "client/transport.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -75,7 +76,7 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const Transpor
   return grpc::SslCredentials(ssl);
 }
 
-grpc::ChannelArguments MakeArguments() {
+grpc::ChannelArguments MakeArguments(Duration connect_timeout) {
   grpc::ChannelArguments arguments;
   // One connection for each channel: a fresh channel is a fresh connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -83,7 +84,10 @@ grpc::ChannelArguments MakeArguments() {
                    0);  // retries are ours: the request id must be known to be the same
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // Despite its name this is how long a connection may take until it is usable; shorter than the
+  // round trips of the handshakes, and a distant or busy service can never be reached.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(std::clamp<std::int64_t>(
+                                                          ToMillis(connect_timeout), 100, 60'000)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // Notices a dead peer while a wait or a watch is silent.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
@@ -396,8 +400,8 @@ class Transport::Impl {
     // take a new one.
     if (channel == nullptr ||
         channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {
-      channel =
-          grpc::CreateCustomChannel(options_.endpoints[endpoint], credentials_, MakeArguments());
+      channel = grpc::CreateCustomChannel(options_.endpoints[endpoint], credentials_,
+                                          MakeArguments(options_.connect_timeout));
     }
     return channel;
   }

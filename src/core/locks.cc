@@ -175,17 +175,26 @@ void Locks::End(Context& context, Slot slot, const LeaseEnd& end) {
   resource.value.clear();
 }
 
-void Locks::EndAndHandOver(Context& context, Slot slot, const LeaseEnd& end, bool delay) {
-  End(context, slot, end);
-  Resource& resource = resources_[slot];
+std::optional<Timestamp> Locks::DelayAfter(const Resource& resource, const LeaseEnd& end,
+                                           Timestamp at) const {
   const Duration lock_delay = PolicyOf(resource).lock_delay;
   // A holder that released, closed its session or never confirmed cannot have work under way; one
   // that vanished can.
   const bool may_still_act = end.cause == Cause::kExpired || end.cause == Cause::kSessionExpired ||
                              end.cause == Cause::kBroken;
-  if (delay && may_still_act && lock_delay > Duration{} && !(end.at + lock_delay < context.now)) {
+  if (!may_still_act || lock_delay <= Duration{} || end.at + lock_delay < at) {
+    return std::nullopt;
+  }
+  return end.at + lock_delay;
+}
+
+void Locks::EndAndHandOver(Context& context, Slot slot, const LeaseEnd& end, bool delay) {
+  End(context, slot, end);
+  Resource& resource = resources_[slot];
+  const std::optional<Timestamp> until = DelayAfter(resource, end, context.now);
+  if (delay && until.has_value()) {
     resource.delayed = true;
-    resource.delay_until = end.at + lock_delay;
+    resource.delay_until = *until;
     context.timers.Set(Timer{resource.delay_until, TimerKind::kDelay, resource.last_token, slot});
     return;
   }

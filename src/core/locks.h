@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,6 +117,10 @@ class Locks {
   bool IsOver(const EpochFloors& floors, const Resource& resource, Timestamp at) const {
     return resource.held && (EndOf(floors, resource).at < at || OnEndedSession(resource.lease));
   }
+  // Until when the lock-delay after this end lasts; nothing if there is none, or if it is over at
+  // `at`.
+  std::optional<Timestamp> DelayAfter(const Resource& resource, const LeaseEnd& end,
+                                      Timestamp at) const;
   // Whether its end is not simply that of its session.
   static bool HasOwnEnd(const Lease& lease) {
     return lease.session == kNoSlot || lease.frozen || lease.provisional;

@@ -32,10 +32,17 @@ ResourceView Locks::ViewShort(const EpochFloors& floors, const Resource& resourc
   view.resource = resource.name;
   view.guarantee = PolicyOf(resource).protection;
   view.queue_length = resource.queue == nullptr ? 0 : resource.queue->all.size;
-  if (resource.held && !IsOver(floors, resource, as_of)) {
-    view.state = ResourceState::kTaken;
-    view.holder = std::make_unique<HolderView>(ViewHolder(floors, resource, as_of));
-    view.value = resource.value;
+  if (resource.held) {
+    const LeaseEnd end = EndOf(floors, resource);
+    if (!IsOver(floors, resource, as_of)) {
+      view.state = ResourceState::kTaken;
+      view.holder = std::make_unique<HolderView>(ViewHolder(floors, resource, as_of));
+      view.value = resource.value;
+    } else if (const auto until = DelayAfter(resource, end, as_of); until.has_value()) {
+      // Not processed yet, but nobody would be granted it either.
+      view.state = ResourceState::kDelayed;
+      view.delay_left = *until - as_of;
+    }
   } else if (resource.delayed && !(resource.delay_until < as_of)) {
     view.state = ResourceState::kDelayed;
     view.delay_left = resource.delay_until - as_of;

@@ -1,7 +1,10 @@
-"""The wall clock jumps by an hour either way, on the server and on a client, and nothing happens."""
+"""The wall clock jumps by an hour either way, on the server and on clients, and nothing happens. The boot
+clock goes on while a machine is suspended: what that ends for a client is over when it wakes."""
 
+import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -32,8 +35,8 @@ class Clock(harness.TestCase):
         with open(self.shift_file, "r+b", buffering=0) as file:
             file.write(struct.pack("q", seconds))
 
-    def env(self):
-        return {"LD_PRELOAD": self.library, "WALL_CLOCK_SHIFT_FILE": self.shift_file}
+    def env(self, **more):
+        return {"LD_PRELOAD": self.library, "WALL_CLOCK_SHIFT_FILE": self.shift_file, **more}
 
     def wall_of_server(self, holdfast):
         """What the server takes for the time, in seconds from ours."""
@@ -81,6 +84,48 @@ class Clock(harness.TestCase):
             harness.wait_until(lambda: time.monotonic() - begin > 3, "a lease and a half")
             self.assertEqual(holdfast.json("leader", "main").get("fencing_token"), token)
         self.assertEqual([line for line in leader.lines if "LOST" in line], [])
+
+    def test_jumps_on_a_waiter(self):
+        holdfast = self.server()
+        holdfast.json("acquire", "a", "--ttl", "1m")
+        for shift in (HOUR, -HOUR):
+            begin = time.monotonic()
+            waiter = self.background(holdfast, "acquire", "a", "--wait", "1s", "-o", "json", env=self.env())
+            harness.wait_until(lambda: holdfast.json("status")["waiters"] == 1, "it waits")
+            self.jump(shift)
+            refused = waiter.wait()
+            lasted = time.monotonic() - begin
+            self.assertEqual((refused.code, refused.json["outcome"]), (75, "WAIT_TIMEOUT"), refused)
+            self.assertTrue(1.0 <= lasted < 4.0, f"a wait of 1 s lasted {lasted} s")
+
+    def test_a_holder_whose_machine_was_suspended(self):
+        """Its boot clock says so, and nothing else can: the service is stopped before it wakes."""
+        holdfast = self.server()
+        leader = self.background(holdfast, "elect", "main", "--value", "v", "--ttl", "1m", "-o", "json",
+                                 env=self.env(SHIFT_BOOT_CLOCK="1"))
+        leader.wait_line(lambda line: "LEADING" in line, "LEADING")
+        holdfast.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(holdfast.process.send_signal, signal.SIGCONT)
+        begin = time.monotonic()
+        self.jump(61)
+        lost = json.loads(leader.wait_line(lambda line: "LOST" in line, "LOST"))
+        self.assertLess(time.monotonic() - begin, 1.0)
+        self.assertEqual(lost["cause"], "EXPIRED")
+        self.assertEqual(leader.wait().code, 76)
+
+    def test_a_server_whose_machine_was_suspended(self):
+        """State time moves on by one second at most, so that no lease of a live client ends early."""
+        holdfast = self.server(env=self.env(SHIFT_BOOT_CLOCK="1"))
+        lease = holdfast.json("acquire", "a", "--ttl", "30s")
+        index = holdfast.json("status")["index"]
+        self.jump(HOUR)
+        harness.wait_until(lambda: holdfast.json("status")["index"] > index + 1, "two ticks")
+        self.assertGreater(holdfast.json("status")["uptime_ms"], HOUR * 1000)  # the shim works
+        holder = holdfast.json("describe", "a")["holder"]
+        self.assertEqual(holder["lease_fp"], lease["lease_fp"])
+        self.assertTrue(25_000 < holder["lease_left_ms"] <= 30_000, holder)
+        renewed = holdfast.json("renew", "a", "--lease-id", lease["lease_id"])
+        self.assertTrue(29_000 < renewed["remaining_ms"] <= 30_000, renewed)
 
 
 if __name__ == "__main__":

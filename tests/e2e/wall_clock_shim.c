@@ -1,6 +1,8 @@
 /* LD_PRELOAD library for clock_test.py: CLOCK_REALTIME, and only that, is off by the number of
  * seconds in the file WALL_CLOCK_SHIFT_FILE (eight bytes, may change at any time). Deadlines that a
- * program computed from the shifted clock are shifted back where it waits for them. */
+ * program computed from the shifted clock are shifted back where it waits for them.
+ * With SHIFT_BOOT_CLOCK in the environment it is CLOCK_BOOTTIME instead, and only that: a step forward
+ * is what a program sees after the machine was suspended. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,6 +22,7 @@
 #define WALL_CLOCK_MIN 1000000000
 
 static volatile const int64_t *shift;
+static int boot; /* shift the boot clock instead of the wall clock */
 
 __attribute__((constructor)) static void Open(void) {
   const char *path = getenv("WALL_CLOCK_SHIFT_FILE");
@@ -28,15 +31,18 @@ __attribute__((constructor)) static void Open(void) {
   if (page == MAP_FAILED) {
     abort();
   }
+  boot = getenv("SHIFT_BOOT_CLOCK") != NULL;
   shift = page;
 }
 
-static int64_t Shift(void) { return shift == NULL ? 0 : *shift; }
+static int64_t Shift(clockid_t clock) {
+  return shift == NULL || clock != (boot ? CLOCK_BOOTTIME : CLOCK_REALTIME) ? 0 : *shift;
+}
 
 static struct timespec Back(const struct timespec *deadline) {
   struct timespec real = *deadline;
   if (real.tv_sec > WALL_CLOCK_MIN) {
-    real.tv_sec -= Shift();
+    real.tv_sec -= Shift(CLOCK_REALTIME);
   }
   return real;
 }
@@ -47,8 +53,8 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     next = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
   }
   const int result = next(clock, now);
-  if (result == 0 && clock == CLOCK_REALTIME) {
-    now->tv_sec += Shift();
+  if (result == 0) {
+    now->tv_sec += Shift(clock);
   }
   return result;
 }
