@@ -33,9 +33,12 @@ struct PeerLoadOptions {
 enum class RespSystem { kRedis, kHoldfast };
 Result<LoadResult> RunRespLoad(const PeerLoadOptions& options, RespSystem system);
 
-// v3lock Lock and Unlock, with a lease for each lock name that is granted before the measurement
-// and reused. A failed call counts under the name of its gRPC status.
-Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options);
+// v3lock Lock and Unlock. kReused: each lock name has a lease that is granted before the
+// measurement and serves all of its pairs. kPerLock: each pair has a lease of its own; LeaseGrant
+// and Lock together are its acquire, Unlock and LeaseRevoke its release. A failed call counts under
+// the name of its gRPC status.
+enum class EtcdLease { kReused, kPerLock };
+Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options, EtcdLease lease);
 
 // For start-up: each true if the server answers.
 bool RespAnswers(int port);

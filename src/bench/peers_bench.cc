@@ -178,7 +178,8 @@ Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& co
   load.duration = options.duration;
   load.server_pid = running.server.pid();
   if (!resp) {
-    return RunEtcdLoad(load);
+    return RunEtcdLoad(
+        load, contender.mode == "lease-per-lock" ? EtcdLease::kPerLock : EtcdLease::kReused);
   }
   return RunRespLoad(load,
                      contender.system == "redis" ? RespSystem::kRedis : RespSystem::kHoldfast);
@@ -189,7 +190,9 @@ class PeersRun {
   explicit PeersRun(const PeersBenchOptions& options) : options_(options) {
     report_.options = options;
     AddSystem("redis", options.redis, {"connections"});
-    AddSystem("etcd", options.etcd, {"connections"});
+    AddSystem("etcd", options.etcd,
+              options.lease_per_lock ? std::vector<std::string>{"connections", "lease-per-lock"}
+                                     : std::vector<std::string>{"connections"});
     AddSystem("holdfast", options.holdfast,
               options.unary ? std::vector<std::string>{"resp", "stream", "unary"}
                             : std::vector<std::string>{"resp", "stream"});

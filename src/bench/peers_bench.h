@@ -23,9 +23,10 @@ struct PeersBenchOptions {
   std::string etcd = "etcd";                    // path or name; empty: left out
   // Where the servers keep their data: has to be a disk, or fsync costs nothing.
   std::string work_dir = ".";
-  std::vector<int> concurrency = {1, 16, 64,
-                                  256};  // connections with one operation outstanding each
-  bool unary = true;                     // a row for Holdfast's unary calls too
+  // Connections with one operation outstanding each.
+  std::vector<int> concurrency = {1, 16, 64, 256};
+  bool unary = true;           // a row for Holdfast's unary calls too
+  bool lease_per_lock = true;  // a row for etcd with a lease granted for each acquire too
   // One connection with that many operations outstanding, in every system. 0: no such rows.
   int shared = 64;
   int repetitions = 3;
@@ -39,10 +40,16 @@ inline bool IsShared(std::string_view mode) {
   return mode == "shared" || mode == "resp-shared";
 }
 
+// Whether `to_redis` and `to_etcd` refer to rows of this mode: etcd with a reused lease.
+inline bool IsReference(std::string_view mode) {
+  return mode == "connections" || mode == "shared";
+}
+
 // One measurement.
 struct PeerRow {
   std::string system;  // redis, etcd, holdfast
-  std::string mode;    // connections, resp, stream, unary, shared, resp-shared
+  // connections, lease-per-lock, resp, stream, unary, shared, resp-shared
+  std::string mode;
   int concurrency = 0;
   int repetition = 0;  // from 1
   LoadResult load;

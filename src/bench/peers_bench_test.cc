@@ -37,6 +37,17 @@ TEST(PeersReport, RatiosAreTakenInsideARepetitionAndAKind) {
   EXPECT_DOUBLE_EQ(summary[3].to_redis.max, 2);
 }
 
+TEST(PeersReport, RatiosReferToEtcdWithAReusedLease) {
+  const std::vector<PeerSummary> summary =
+      Summarize({Row("etcd", "lease-per-lock", 1, 100), Row("etcd", "connections", 1, 400),
+                 Row("holdfast", "stream", 1, 1200)});
+  ASSERT_EQ(summary.size(), 3U);
+  EXPECT_DOUBLE_EQ(summary[0].to_etcd.median, 0.25);
+  EXPECT_DOUBLE_EQ(summary[1].to_etcd.max, 1);
+  EXPECT_DOUBLE_EQ(summary[2].to_etcd.min, 3);
+  EXPECT_DOUBLE_EQ(summary[2].to_etcd.max, 3);
+}
+
 TEST(PeersReport, JsonAndTextHaveEveryRow) {
   PeersReport report;
   report.rows = TwoRepetitions();
@@ -71,7 +82,7 @@ TEST(PeersBench, RunsRedisAndEtcdSideBySide) {
   options.work_dir = testing::TempDir();
   Result<PeersReport> report = RunPeersBench(options);
   ASSERT_TRUE(report.ok()) << report.error().message;
-  ASSERT_EQ(report->rows.size(), 4U);
+  ASSERT_EQ(report->rows.size(), 5U);
   for (const PeerRow& row : report->rows) {
     EXPECT_GT(row.load.pairs, 0U) << row.system << " " << row.mode;
     // Pairs that lie across the begin or the end of the measurement count with one operation only.

@@ -31,7 +31,8 @@ Ratio RatioTo(const std::string& peer, const std::vector<const PeerRow*>& group,
   std::vector<double> ratios;
   for (const PeerRow* row : group) {
     for (const PeerRow& other : rows) {
-      if (other.system == peer && Comparable(*row, other) && other.load.pairs_per_s > 0) {
+      if (other.system == peer && IsReference(other.mode) && Comparable(*row, other) &&
+          other.load.pairs_per_s > 0) {
         ratios.push_back(row->load.pairs_per_s / other.load.pairs_per_s);
       }
     }
@@ -168,14 +169,14 @@ std::string ToText(const PeersReport& report) {
       "one "
       "repetition: median (min..max)\n",
       report.options.repetitions, ToMillisExact(report.options.duration) / 1000);
-  text += fmt::format("{:<9} {:<11} {:>5} {:>9} {:>9} {:>9} {:>9}  {:<21} {:<21} {:>14} {:>6}\n",
+  text += fmt::format("{:<10} {:<14} {:>5} {:>9} {:>9} {:>9} {:>9}  {:<21} {:<21} {:>14} {:>6}\n",
                       "system", "mode", "conc", "pairs/s", "p50", "p95", "p99", "to redis",
                       "to etcd", "CPU srv/cl/oth", "errors");
   for (const PeerSummary& row : Summarize(report.rows)) {
     const std::string cpu = fmt::format("{:.0f}/{:.0f}/{:.0f}", row.server_cpu_percent,
                                         row.client_cpu_percent, row.other_cpu_percent);
     text += fmt::format(
-        "{:<9} {:<11} {:>5} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}  {:<21} {:<21} {:>14} {:>6}\n",
+        "{:<10} {:<14} {:>5} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}  {:<21} {:<21} {:>14} {:>6}\n",
         row.system, row.mode, row.concurrency, row.pairs_per_s, row.p50_ms, row.p95_ms, row.p99_ms,
         RatioText(row.to_redis), RatioText(row.to_etcd), cpu, row.errors);
   }

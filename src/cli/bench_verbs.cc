@@ -149,6 +149,7 @@ struct PeersOptions {
   std::optional<Duration> duration;
   std::string json;
   bool no_unary = false;
+  bool no_lease_per_lock = false;
   bool quiet = false;
 };
 
@@ -165,6 +166,7 @@ int RunPeers(const Invocation& invocation, const PeersOptions& options) {
   bench.warm_up = options.warm_up.value_or(bench.warm_up);
   bench.duration = options.duration.value_or(bench.duration);
   bench.unary = !options.no_unary;
+  bench.lease_per_lock = !options.no_lease_per_lock;
   bench.holdfast = ProgramPath();
   bench.progress = options.quiet ? nullptr : stderr;
   return Finish(invocation, bench::RunPeersBench(bench), options.json);
@@ -181,6 +183,8 @@ void AddPeersBench(CommandLine& line) {
       .Number("--shared", options->shared,
               "One connection with this many outstanding; 0: leave out (64)")
       .Flag("--no-unary", options->no_unary, "Leave out Holdfast's unary calls")
+      .Flag("--no-lease-per-lock", options->no_lease_per_lock,
+            "Leave out etcd with a lease granted and revoked for each lock")
       .Number("--repetitions", options->repetitions, "Of the whole set (3)")
       .Time("--warm-up", options->warm_up, "Of each measurement (1s)")
       .Time("--duration", options->duration, "Of each measurement (3s)")
