@@ -1,4 +1,5 @@
-// CPU time used by this process, one other process and the whole machine, from /proc.
+// CPU time used by this process, one other process with its children (PostgreSQL has one for each
+// connection) and the whole machine, from /proc.
 #pragma once
 
 #include <sys/types.h>

@@ -176,8 +176,10 @@ void AddPeersBench(CommandLine& line) {
   auto options = std::make_shared<PeersOptions>();
   line.Local("bench peers", "",
              "Measure Holdfast, Redis 7 with appendfsync always and single-node etcd (v3lock) in "
-             "one run on this machine, every reply after an fsync. Each server is started afresh "
-             "on loopback. Only the ratios mean something elsewhere.")
+             "one run on this machine, every reply after an fsync, and beside them PostgreSQL's "
+             "advisory locks, which have no durability. Each server is started afresh on loopback. "
+             "A peer that is not installed is left out, unless its option names it. Only the "
+             "ratios mean something elsewhere.")
       .Numbers("--concurrency", options->concurrency,
                "Connections with one operation outstanding each (1,16,64,256)")
       .Number("--shared", options->shared,
@@ -190,6 +192,8 @@ void AddPeersBench(CommandLine& line) {
       .Time("--duration", options->duration, "Of each measurement (3s)")
       .Text("--redis", options->bench.redis, "Program; '' leaves it out (redis-server)")
       .Text("--etcd", options->bench.etcd, "Program; '' leaves it out (etcd)")
+      .Text("--postgres", options->bench.postgres,
+            "Directory of its programs; '' leaves it out (/usr/lib/postgresql/15/bin)")
       .Text("--work-dir", options->bench.work_dir, "Where servers keep data: a disk (.)")
       .Text("--json", options->json, "Write the report to this file as JSON")
       .Flag("--quiet", options->quiet, "No progress on standard error")
