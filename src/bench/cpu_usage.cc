@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -59,17 +60,25 @@ Process ReadProcess(const std::string& pid) {
   return process;
 }
 
-Duration OfTree(pid_t server) {
-  Duration used = ReadProcess(std::to_string(server)).used;
+std::vector<Process> ChildrenOf(pid_t parent) {
+  std::vector<Process> children;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) {
       continue;
     }
-    if (const Process process = ReadProcess(name); process.parent == server) {
-      used += process.used;
+    if (const Process process = ReadProcess(name); process.parent == parent) {
+      children.push_back(process);
     }
+  }
+  return children;
+}
+
+Duration OfTree(pid_t server) {
+  Duration used = ReadProcess(std::to_string(server)).used;
+  for (const Process& child : ChildrenOf(server)) {
+    used += child.used;
   }
   return used;
 }
@@ -95,6 +104,10 @@ CpuUsage SampleCpu(pid_t server) {
   return CpuUsage{.self = OfSelf(),
                   .server = server == 0 ? Duration(0) : OfTree(server),
                   .machine = OfMachine()};
+}
+
+int CountChildren(pid_t parent) {
+  return static_cast<int>(ChildrenOf(parent).size());
 }
 
 }  // namespace holdfast::bench

@@ -17,4 +17,7 @@ struct CpuUsage {
 // `server`: 0 for none. What cannot be read is zero.
 CpuUsage SampleCpu(pid_t server);
 
+// How many processes have this one as their parent.
+int CountChildren(pid_t parent);
+
 }  // namespace holdfast::bench

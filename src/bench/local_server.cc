@@ -215,7 +215,8 @@ bool ProgramExists(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return runs(name);
   }
-  const char* path = std::getenv("PATH");
+  // Nothing in this process changes its environment.
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     if (runs((folder.empty() ? "." : folder) + "/" + name)) {

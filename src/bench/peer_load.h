@@ -46,7 +46,8 @@ Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options, EtcdLease lease);
 // has to be
 // 1. No durability: nothing is written to disk, and a failover loses every lock. A lock that is not
 // granted counts as refusal HELD, one that was gone at its release as RELEASE_GONE, an error under
-// its SQLSTATE. kUnavailable if a connection cannot be made or breaks.
+// its SQLSTATE. kUnavailable if a connection cannot be made or breaks. Returns when the server's
+// processes for the sessions have ended, or after 10 s more; that needs server_pid.
 inline constexpr const char* kPostgresUser = "bench";
 Result<LoadResult> RunPostgresLoad(const PeerLoadOptions& options);
 

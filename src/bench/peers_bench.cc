@@ -193,14 +193,14 @@ class PeersRun {
               })->second;
     };
     for (const int concurrency : options_.concurrency) {
-      for (const Contender& contender : Rotated(separate_, repetition)) {
+      for (const Contender& contender : Ordered(separate_, repetition)) {
         if (Status row = Row(contender, concurrency, repetition, server_of(contender.system));
             !row.ok()) {
           return row;
         }
       }
     }
-    for (const Contender& contender : Rotated(shared_, repetition)) {
+    for (const Contender& contender : Ordered(shared_, repetition)) {
       if (options_.shared == 0) {
         break;
       }
@@ -213,11 +213,14 @@ class PeersRun {
   }
 
   // Nobody always comes right after the same other one.
-  static std::vector<Contender> Rotated(std::vector<Contender> contenders, int repetition) {
+  static std::vector<Contender> Ordered(std::vector<Contender> contenders, int repetition) {
     if (!contenders.empty()) {
       const auto by = static_cast<std::size_t>(repetition - 1) % contenders.size();
       std::rotate(contenders.begin(), contenders.begin() + static_cast<std::ptrdiff_t>(by),
                   contenders.end());
+    }
+    if (repetition % 2 == 0) {
+      std::reverse(contenders.begin(), contenders.end());
     }
     return contenders;
   }

@@ -143,10 +143,11 @@ TEST(PeersBench, LeavesOutWhatIsNotInstalled) {
   PeersBenchOptions options;
   options.postgres = "";
   options.work_dir = testing::TempDir();
-  const std::string path = getenv("PATH");
-  setenv("PATH", "/nonexistent", 1);
+  // No other thread reads it meanwhile.
+  const std::string path = getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+  setenv("PATH", "/nonexistent", 1);        // NOLINT(concurrency-mt-unsafe)
   const Result<PeersReport> report = RunPeersBench(options);
-  setenv("PATH", path.c_str(), 1);
+  setenv("PATH", path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   ASSERT_TRUE(report.ok()) << report.error().message;
   EXPECT_TRUE(report->rows.empty());
   ASSERT_EQ(report->left_out.size(), 2U);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "bench/cpu_usage.h"
 #include "bench/peer_load.h"
 
 namespace holdfast::bench {
@@ -19,6 +21,8 @@ namespace {
 
 constexpr int kPollMillis = 50;
 constexpr Duration kDrainTimeout = Seconds(5);
+constexpr Duration kEndTimeout = Seconds(10);
+constexpr Duration kEndPoll = Millis(20);
 constexpr Oid kInt8 = 20;  // PostgreSQL's own number of the type
 constexpr int kBinary = 1;
 constexpr const char* kAcquire = "acquire";
@@ -271,7 +275,15 @@ bool PostgresAnswers(int port) {
 }
 
 Result<LoadResult> RunPostgresLoad(const PeerLoadOptions& options) {
-  return PostgresLoad(options).Run();
+  const int before = options.server_pid == 0 ? 0 : CountChildren(options.server_pid);
+  Result<LoadResult> result = PostgresLoad(options).Run();
+  // The processes of hundreds of sessions take their time to end, which belongs to no measurement.
+  const LoadTime deadline = LoadClock::now() + kEndTimeout;
+  while (options.server_pid != 0 && CountChildren(options.server_pid) > before &&
+         LoadClock::now() < deadline) {
+    std::this_thread::sleep_for(kEndPoll);
+  }
+  return result;
 }
 
 }  // namespace holdfast::bench

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <libpq-fe.h>
 
+#include "bench/cpu_usage.h"
 #include "bench/peer_load.h"
 #include "bench/peers_bench.h"
 #include "bench/postgres_server.h"
@@ -81,6 +82,15 @@ TEST_F(PostgresLoadTest, LocksAndUnlocks) {
   EXPECT_GT(load->pair.p50_ms, load->acquire.p50_ms);
   // The sessions' processes do the work, not the one that was started.
   EXPECT_GT(load->server_cpu_percent, 5);
+}
+
+TEST_F(PostgresLoadTest, ReturnsWhenItsSessionsHaveEnded) {
+  ASSERT_EQ(Ask("SELECT 1"), "1");
+  const int before = CountChildren(server_->pid());
+  ASSERT_GT(before, 0);
+  const Result<LoadResult> load = RunPostgresLoad(Quick());
+  ASSERT_TRUE(load.ok()) << load.error().message;
+  EXPECT_LE(CountChildren(server_->pid()), before);
 }
 
 TEST_F(PostgresLoadTest, CountsALockThatIsNotFree) {
