@@ -1,12 +1,22 @@
 #!/usr/bin/env bash
-# Installs the packages of scripts/packages.txt on Debian 12, as root or through sudo, and asks
-# nothing. With everything installed it returns at once and changes nothing.
+# usage: install_deps.sh [PACKAGE...]
+#
+# Installs the packages of scripts/packages.txt, or only those of them that are named, on Debian 12,
+# as root or through sudo, and asks nothing. With everything installed it returns at once and
+# changes nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
+for name in "$@"; do
+  if ! grep -qxF -- "${name}" packages.txt; then
+    echo "install_deps: ${name} is not in scripts/packages.txt" >&2
+    exit 64
+  fi
+done
+wanted=$(if [[ $# -gt 0 ]]; then printf '%s\n' "$@"; else grep -v '^#' packages.txt; fi | sort)
+
 missing_packages() {
-  local wanted installed
-  wanted=$(grep -v '^#' packages.txt | sort)
+  local installed
   # What another package provides counts as well: a newer nodejs brings npm, and excludes Debian's.
   installed=$(dpkg-query -W -f='${db:Status-Status} ${Package} ${Provides}\n' | sed -n 's/^installed //p' |
     sed -E 's/\([^)]*\)//g' | tr -s ' ,' '\n' | sort -u)
@@ -50,7 +60,7 @@ if [[ ${EUID} -ne 0 ]]; then
     exit 77
   fi
   echo "installing ${#missing[@]} Debian packages through sudo"
-  exec sudo bash "$(pwd)/$(basename "${BASH_SOURCE[0]}")"
+  exec sudo bash "$(pwd)/$(basename "${BASH_SOURCE[0]}")" "$@"
 fi
 
 echo "installing ${#missing[@]} Debian packages: ${missing[*]}"

@@ -1,9 +1,12 @@
 #include "bench/cpu_usage.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,25 +29,58 @@ Duration OfSelf() {
   return FromTimeval(usage.ru_utime) + FromTimeval(usage.ru_stime);
 }
 
-// Fields 14 and 15 of /proc/PID/stat; the second field is a name in parentheses that may hold
+struct Process {
+  pid_t parent = 0;
+  Duration used{0};  // with its children that have ended
+};
+
+// Fields 4 and 14 to 17 of /proc/PID/stat; the second field is a name in parentheses that may hold
 // spaces.
-Duration OfProcess(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+Process ReadProcess(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
   std::string line;
   std::getline(file, line);
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) {
-    return Duration(0);
+    return {};
   }
   std::istringstream fields(line.substr(name_end + 1));
   std::string skipped;
-  for (int field = 3; field < 14; ++field) {
+  Process process;
+  fields >> skipped >> process.parent;
+  for (int field = 5; field < 14; ++field) {
     fields >> skipped;
   }
   std::int64_t user = 0;
   std::int64_t system = 0;
-  fields >> user >> system;
-  return FromTicks(user + system);
+  std::int64_t user_of_children = 0;
+  std::int64_t system_of_children = 0;
+  fields >> user >> system >> user_of_children >> system_of_children;
+  process.used = FromTicks(user + system + user_of_children + system_of_children);
+  return process;
+}
+
+std::vector<Process> ChildrenOf(pid_t parent) {
+  std::vector<Process> children;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) {
+      continue;
+    }
+    if (const Process process = ReadProcess(name); process.parent == parent) {
+      children.push_back(process);
+    }
+  }
+  return children;
+}
+
+Duration OfTree(pid_t server) {
+  Duration used = ReadProcess(std::to_string(server)).used;
+  for (const Process& child : ChildrenOf(server)) {
+    used += child.used;
+  }
+  return used;
 }
 
 // cpu user nice system idle iowait irq softirq steal ...
@@ -66,8 +102,12 @@ Duration OfMachine() {
 
 CpuUsage SampleCpu(pid_t server) {
   return CpuUsage{.self = OfSelf(),
-                  .server = server == 0 ? Duration(0) : OfProcess(server),
+                  .server = server == 0 ? Duration(0) : OfTree(server),
                   .machine = OfMachine()};
+}
+
+int CountChildren(pid_t parent) {
+  return static_cast<int>(ChildrenOf(parent).size());
 }
 
 }  // namespace holdfast::bench

@@ -1,4 +1,5 @@
-// CPU time used by this process, one other process and the whole machine, from /proc.
+// CPU time used by this process, one other process with its children (PostgreSQL has one for each
+// connection) and the whole machine, from /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -15,5 +16,8 @@ struct CpuUsage {
 
 // `server`: 0 for none. What cannot be read is zero.
 CpuUsage SampleCpu(pid_t server);
+
+// How many processes have this one as their parent.
+int CountChildren(pid_t parent);
 
 }  // namespace holdfast::bench

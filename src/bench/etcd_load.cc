@@ -1,6 +1,9 @@
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -41,14 +44,49 @@ Result<std::int64_t> GrantLease(etcdserverpb::Lease::Stub& stub, std::int64_t tt
   return response.id();
 }
 
+// One call at a time, to be made again and again.
+template <typename Response>
+class Call {
+ public:
+  explicit Call(std::function<void()> done) : done_([done = std::move(done)](bool) { done(); }) {}
+
+  // `method`: of the stub, with (context, request, queue).
+  template <typename Method>
+  void Start(const Method& method) {
+    context_.emplace();
+    context_->set_deadline(std::chrono::system_clock::now() + kCallTimeout);
+    reader_ = method(&*context_);
+    reader_->Finish(&response_, &status_, &done_);
+  }
+
+  // Of the last one, from `done` on.
+  const grpc::Status& status() const { return status_; }
+  const Response& response() const { return response_; }
+
+ private:
+  std::optional<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader_;
+  Response response_;
+  grpc::Status status_;
+  QueueEvent done_;
+};
+
+// The services on one connection.
+struct Stubs {
+  std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  std::unique_ptr<v3lockpb::Lock::Stub> lock;
+};
+
 // One lock name: lock, unlock, and again.
 class Worker {
  public:
-  Worker(int number, v3lockpb::Lock::Stub* stub, std::int64_t lease, grpc::CompletionQueue* queue,
-         Recorder* recorder)
-      : stub_(stub), queue_(queue), recorder_(recorder) {
+  // `lease`: for all pairs; 0: each pair has one of its own, of `ttl`.
+  Worker(int number, const Stubs* stubs, std::int64_t lease, std::chrono::seconds ttl,
+         grpc::CompletionQueue* queue, Recorder* recorder)
+      : stubs_(stubs), queue_(queue), recorder_(recorder), lease_per_lock_(lease == 0) {
     lock_.set_name(fmt::format("bench/{}", number));
     lock_.set_lease(lease);
+    grant_.set_ttl(ttl.count());
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -57,72 +95,116 @@ class Worker {
 
   void Begin(LoadTime now) {
     idle_ = false;
+    failed_ = false;
     pair_from_ = now;
     from_ = now;
-    NewContext();
-    locking_ = stub_->AsyncLock(&*context_, lock_, queue_);
-    locking_->Finish(&locked_, &status_, &on_locked_);
+    if (!lease_per_lock_) {
+      Lock();
+      return;
+    }
+    granting_.Start([this](grpc::ClientContext* context) {
+      return stubs_->lease->AsyncLeaseGrant(context, grant_, queue_);
+    });
   }
 
  private:
-  void NewContext() {
-    context_.emplace();
-    context_->set_deadline(std::chrono::system_clock::now() + kCallTimeout);
+  void Granted() {
+    if (!granting_.status().ok() || !granting_.response().error().empty()) {
+      Fail(granting_.status(), "NO_LEASE");
+      Again();
+      return;
+    }
+    lock_.set_lease(granting_.response().id());
+    Lock();
+  }
+
+  void Lock() {
+    locking_.Start([this](grpc::ClientContext* context) {
+      return stubs_->lock->AsyncLock(context, lock_, queue_);
+    });
   }
 
   void Locked() {
-    const LoadTime now = LoadClock::now();
-    if (!status_.ok() || locked_.key().empty()) {
-      Fail(now);
+    if (!locking_.status().ok() || locking_.response().key().empty()) {
+      Fail(locking_.status(), "NO_KEY");
+      Release();
       return;
     }
+    const LoadTime now = LoadClock::now();
     recorder_->Operation(Verb::kAcquire, from_, now);
     from_ = now;
-    unlock_.set_key(locked_.key());
-    NewContext();
-    unlocking_ = stub_->AsyncUnlock(&*context_, unlock_, queue_);
-    unlocking_->Finish(&unlocked_, &status_, &on_unlocked_);
+    unlock_.set_key(locking_.response().key());
+    unlocking_.Start([this](grpc::ClientContext* context) {
+      return stubs_->lock->AsyncUnlock(context, unlock_, queue_);
+    });
   }
 
   void Unlocked() {
-    const LoadTime now = LoadClock::now();
-    if (!status_.ok()) {
-      Fail(now);
+    if (!unlocking_.status().ok()) {
+      Fail(unlocking_.status(), "");
+    }
+    Release();
+  }
+
+  // Ends the pair, and its lease if that is its own: also after a failure, since what the lease
+  // still holds would block the next pair.
+  void Release() {
+    if (!lease_per_lock_) {
+      Done();
       return;
     }
-    recorder_->Operation(Verb::kRelease, from_, now);
-    recorder_->Pair(pair_from_, now);
-    Again(now);
+    revoke_.set_id(lock_.lease());
+    revoking_.Start([this](grpc::ClientContext* context) {
+      return stubs_->lease->AsyncLeaseRevoke(context, revoke_, queue_);
+    });
   }
 
-  void Fail(LoadTime now) {
-    recorder_->Failed(status_.ok() ? "NO_KEY" : ErrorCodeName(ErrorOf(status_).code), now);
-    Again(now);
+  void Revoked() {
+    if (!revoking_.status().ok()) {
+      Fail(revoking_.status(), "");
+    }
+    Done();
   }
 
-  void Again(LoadTime now) {
+  void Done() {
+    if (!failed_) {
+      const LoadTime now = LoadClock::now();
+      recorder_->Operation(Verb::kRelease, from_, now);
+      recorder_->Pair(pair_from_, now);
+    }
+    Again();
+  }
+
+  // `kind`: of a failure that the status does not show.
+  void Fail(const grpc::Status& status, std::string_view kind) {
+    failed_ = true;
+    recorder_->Failed(status.ok() ? kind : ErrorCodeName(ErrorOf(status).code), LoadClock::now());
+  }
+
+  void Again() {
     idle_ = true;
+    const LoadTime now = LoadClock::now();
     if (!recorder_->Over(now)) {
       Begin(now);
     }
   }
 
-  v3lockpb::Lock::Stub* const stub_;
+  const Stubs* const stubs_;
   grpc::CompletionQueue* const queue_;
   Recorder* const recorder_;
+  const bool lease_per_lock_;
   bool idle_ = true;
+  bool failed_ = false;  // the pair at hand
   LoadTime pair_from_;
   LoadTime from_;
+  etcdserverpb::LeaseGrantRequest grant_;
   v3lockpb::LockRequest lock_;
-  v3lockpb::LockResponse locked_;
   v3lockpb::UnlockRequest unlock_;
-  v3lockpb::UnlockResponse unlocked_;
-  grpc::Status status_;
-  std::optional<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientAsyncResponseReader<v3lockpb::LockResponse>> locking_;
-  std::unique_ptr<grpc::ClientAsyncResponseReader<v3lockpb::UnlockResponse>> unlocking_;
-  QueueEvent on_locked_ = [this](bool) { Locked(); };
-  QueueEvent on_unlocked_ = [this](bool) { Unlocked(); };
+  etcdserverpb::LeaseRevokeRequest revoke_;
+  Call<etcdserverpb::LeaseGrantResponse> granting_{[this] { Granted(); }};
+  Call<v3lockpb::LockResponse> locking_{[this] { Locked(); }};
+  Call<v3lockpb::UnlockResponse> unlocking_{[this] { Unlocked(); }};
+  Call<etcdserverpb::LeaseRevokeResponse> revoking_{[this] { Revoked(); }};
 };
 
 // Serves the queue until the end is reached and every worker is idle, which the deadline of each
@@ -154,6 +236,22 @@ void Serve(grpc::CompletionQueue& queue, const std::vector<std::unique_ptr<Worke
   }
 }
 
+// One for each element. They outlast the run, so that none has to be renewed in it.
+Status GrantLeases(const std::shared_ptr<grpc::Channel>& channel, const PeerLoadOptions& options,
+                   std::vector<std::int64_t>& leases) {
+  const auto ttl = std::chrono::duration_cast<std::chrono::seconds>(
+      2 * (options.warm_up + options.duration) + options.ttl + kCallTimeout);
+  const auto stub = etcdserverpb::Lease::NewStub(channel);
+  for (std::int64_t& lease : leases) {
+    Result<std::int64_t> granted = GrantLease(*stub, ttl.count());
+    if (!granted.ok()) {
+      return granted.error();
+    }
+    lease = *granted;
+  }
+  return {};
+}
+
 }  // namespace
 
 bool EtcdAnswers(int port) {
@@ -164,7 +262,7 @@ bool EtcdAnswers(int port) {
   return GrantLease(*etcdserverpb::Lease::NewStub(channel), 60).ok();
 }
 
-Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options) {
+Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options, EtcdLease lease) {
   const std::string address = Address(options.port);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int i = 0; i < options.connections; ++i) {
@@ -176,17 +274,12 @@ Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options) {
       return up.error();
     }
   }
-  // The leases outlast the run, so that none has to be renewed in it.
-  const auto lease_ttl = std::chrono::duration_cast<std::chrono::seconds>(
-      2 * (options.warm_up + options.duration) + options.ttl + kCallTimeout);
-  std::vector<std::int64_t> leases;
-  const auto leasing = etcdserverpb::Lease::NewStub(channels.front());
-  for (int i = 0; i < options.connections * options.outstanding; ++i) {
-    Result<std::int64_t> lease = GrantLease(*leasing, lease_ttl.count());
-    if (!lease.ok()) {
-      return lease.error();
+  std::vector<std::int64_t> leases(
+      static_cast<std::size_t>(options.connections * options.outstanding));  // 0: one for each pair
+  if (lease == EtcdLease::kReused) {
+    if (Status granted = GrantLeases(channels.front(), options, leases); !granted.ok()) {
+      return granted.error();
     }
-    leases.push_back(*lease);
   }
 
   const LoadTime begin = LoadClock::now();
@@ -197,14 +290,15 @@ Result<LoadResult> RunEtcdLoad(const PeerLoadOptions& options) {
                      .progress = options.progress,
                      .label = options.progress_label});
   grpc::CompletionQueue queue;
-  std::vector<std::unique_ptr<v3lockpb::Lock::Stub>> stubs;
+  std::vector<std::unique_ptr<Stubs>> stubs;
   std::vector<std::unique_ptr<Worker>> workers;
   for (const auto& channel : channels) {
-    stubs.push_back(v3lockpb::Lock::NewStub(channel));
+    stubs.push_back(std::make_unique<Stubs>(
+        Stubs{etcdserverpb::Lease::NewStub(channel), v3lockpb::Lock::NewStub(channel)}));
     for (int i = 0; i < options.outstanding; ++i) {
-      workers.push_back(std::make_unique<Worker>(static_cast<int>(workers.size()),
-                                                 stubs.back().get(), leases[workers.size()], &queue,
-                                                 &recorder));
+      workers.push_back(std::make_unique<Worker>(
+          static_cast<int>(workers.size()), stubs.back().get(), leases[workers.size()],
+          std::chrono::ceil<std::chrono::seconds>(options.ttl), &queue, &recorder));
     }
   }
   for (const auto& worker : workers) {

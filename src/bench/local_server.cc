@@ -8,6 +8,7 @@
 #include <fstream>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -45,20 +47,26 @@ bool CanBind(int port) {
   return bound;
 }
 
-// True, and the process is reaped, if it has ended.
-bool Ended(pid_t pid) {
-  return waitpid(pid, nullptr, WNOHANG) != 0;
+// The wait status of a process that has ended, which is reaped then.
+std::optional<int> EndOf(pid_t pid) {
+  int status = -1;  // no success, should somebody else have reaped it
+  return waitpid(pid, &status, WNOHANG) != 0 ? std::optional<int>(status) : std::nullopt;
 }
 
-bool EndsWithin(pid_t pid, Duration time) {
+std::optional<int> EndWithin(pid_t pid, Duration time) {
   const auto deadline = std::chrono::steady_clock::now() + time;
-  while (!Ended(pid)) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      return false;
+  for (;;) {
+    const std::optional<int> end = EndOf(pid);
+    if (end.has_value() || std::chrono::steady_clock::now() > deadline) {
+      return end;
     }
     std::this_thread::sleep_for(kPollInterval);
   }
-  return true;
+}
+
+void Kill(pid_t pid) {
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
 }
 
 std::string Tail(const std::string& path) {
@@ -66,6 +74,57 @@ std::string Tail(const std::string& path) {
   std::ifstream file(path);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   return text.size() > kBytes ? text.substr(text.size() - kBytes) : text;
+}
+
+Error FailureOf(const LocalServer::Options& options, const char* how) {
+  return Error{
+      ErrorCode::kUnavailable,
+      fmt::format("{} ({}) {}:\n{}", options.name, options.command[0], how, Tail(options.log_file)),
+      {},
+      {}};
+}
+
+// In the child. Only async-signal-safe calls: the parent may have threads.
+[[noreturn]] void Execute(char* const* arguments, int log, pid_t parent,
+                          const Credentials* run_as) {
+  if (run_as != nullptr && (setgroups(0, nullptr) != 0 || setgid(run_as->group) != 0 ||
+                            setuid(run_as->user) != 0 || chdir("/") != 0)) {
+    _exit(126);
+  }
+  // Behind the change of user, which would undo it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) {
+    _exit(127);
+  }
+  const int null = open("/dev/null", O_RDONLY);
+  dup2(null, STDIN_FILENO);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  execvp(arguments[0], arguments);
+  _exit(127);
+}
+
+Result<pid_t> Spawn(LocalServer::Options& options) {
+  const int log = open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) {
+    return IoError(options.log_file);
+  }
+  std::vector<char*> arguments;
+  for (std::string& argument : options.command) {
+    arguments.push_back(argument.data());
+  }
+  arguments.push_back(nullptr);
+  const Credentials* run_as = options.run_as.has_value() ? &*options.run_as : nullptr;
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    Execute(arguments.data(), log, parent, run_as);
+  }
+  close(log);
+  if (pid < 0) {
+    return IoError("fork");
+  }
+  return pid;
 }
 
 }  // namespace
@@ -100,65 +159,71 @@ Result<int> FreePort() {
 }
 
 Result<LocalServer> LocalServer::Start(Options options) {
-  const int log = open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log < 0) {
-    return IoError(options.log_file);
+  const Result<pid_t> pid = Spawn(options);
+  if (!pid.ok()) {
+    return pid.error();
   }
-  std::vector<char*> arguments;
-  for (std::string& argument : options.command) {
-    arguments.push_back(argument.data());
-  }
-  arguments.push_back(nullptr);
-  const pid_t parent = getpid();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    // Only async-signal-safe calls: the parent may have threads.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
-      _exit(127);
-    }
-    const int null = open("/dev/null", O_RDONLY);
-    dup2(null, STDIN_FILENO);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    execvp(arguments[0], arguments.data());
-    _exit(127);
-  }
-  close(log);
-  if (pid < 0) {
-    return IoError("fork");
-  }
-  std::optional<LocalServer> server{LocalServer(pid)};
+  std::optional<LocalServer> server{LocalServer(*pid, options.stop_signal)};
   const auto deadline = std::chrono::steady_clock::now() + options.start_timeout;
   while (!options.ready()) {
-    const bool ended = Ended(pid);
-    if (ended || std::chrono::steady_clock::now() > deadline) {
-      if (ended) {
-        server->pid_ = 0;
-      }
-      return Error{ErrorCode::kUnavailable,
-                   fmt::format("{} ({}) {}:\n{}", options.name, options.command[0],
-                               ended ? "ended at once" : "did not become ready in time",
-                               Tail(options.log_file)),
-                   {},
-                   {}};
+    if (EndOf(*pid).has_value()) {
+      server->pid_ = 0;
+      return FailureOf(options, "ended at once");
+    }
+    if (std::chrono::steady_clock::now() > deadline) {
+      return FailureOf(options, "did not become ready in time");
     }
     std::this_thread::sleep_for(kPollInterval);
   }
   return std::move(*server);
 }
 
-LocalServer::LocalServer(LocalServer&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
+LocalServer::LocalServer(LocalServer&& other) noexcept
+    : pid_(std::exchange(other.pid_, 0)), stop_signal_(other.stop_signal_) {}
 
 LocalServer::~LocalServer() {
   if (pid_ == 0) {
     return;
   }
-  kill(pid_, SIGTERM);
-  if (!EndsWithin(pid_, kStopTimeout)) {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+  kill(pid_, stop_signal_);
+  if (!EndWithin(pid_, kStopTimeout).has_value()) {
+    Kill(pid_);
   }
+}
+
+Status RunToEnd(LocalServer::Options options) {
+  const Result<pid_t> pid = Spawn(options);
+  if (!pid.ok()) {
+    return pid.error();
+  }
+  const std::optional<int> end = EndWithin(*pid, options.start_timeout);
+  if (!end.has_value()) {
+    Kill(*pid);
+    return FailureOf(options, "did not end in time");
+  }
+  if (!WIFEXITED(*end) || WEXITSTATUS(*end) != 0) {
+    return FailureOf(options, "failed");
+  }
+  return {};
+}
+
+bool ProgramExists(const std::string& name) {
+  const auto runs = [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) {
+    return runs(name);
+  }
+  // Nothing in this process changes its environment.
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+  std::istringstream folders(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (runs((folder.empty() ? "." : folder) + "/" + name)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace holdfast::bench

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "base/time.h"
@@ -32,6 +34,12 @@ class ScratchDirectory {
 // can be taken by somebody else before it is used; the server then fails to start, clearly.
 Result<int> FreePort();
 
+// Whose rights a program has.
+struct Credentials {
+  uid_t user = 0;
+  gid_t group = 0;
+};
+
 class LocalServer {
  public:
   struct Options {
@@ -41,12 +49,15 @@ class LocalServer {
     // Asked until it says yes, the process ends, or time is up.
     std::function<bool()> ready;
     Duration start_timeout = Seconds(20);
+    // Only root can do that. Its working directory is then /, since the user may not reach ours.
+    std::optional<Credentials> run_as = {};
+    int stop_signal = SIGTERM;
   };
 
   // kUnavailable with the last lines of the log if it does not come up. The process dies with the
   // calling thread.
   static Result<LocalServer> Start(Options options);
-  // SIGTERM, and SIGKILL if it is still there after 10 s.
+  // The stop signal, and SIGKILL if it is still there after 10 s.
   ~LocalServer();
   LocalServer(LocalServer&& other) noexcept;
   LocalServer& operator=(LocalServer&&) = delete;
@@ -54,8 +65,16 @@ class LocalServer {
   pid_t pid() const { return pid_; }
 
  private:
-  explicit LocalServer(pid_t pid) : pid_(pid) {}
+  LocalServer(pid_t pid, int stop_signal) : pid_(pid), stop_signal_(stop_signal) {}
   pid_t pid_ = 0;  // 0: moved from
+  int stop_signal_ = 0;
 };
+
+// Runs a program to its end, at most for its start_timeout; `ready` is not asked. kUnavailable with
+// the last lines of the log unless it exits with 0.
+Status RunToEnd(LocalServer::Options options);
+
+// Whether `name` can be run: a path, or found in PATH.
+bool ProgramExists(const std::string& name);
 
 }  // namespace holdfast::bench

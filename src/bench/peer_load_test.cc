@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 
 #include "bench/local_server.h"
+#include "etcd/lease.grpc.pb.h"
 
 namespace holdfast::bench {
 namespace {
@@ -105,33 +107,73 @@ TEST_F(RedisLoadTest, CountsErrorReplies) {
   EXPECT_EQ(load->pairs, 0U);
 }
 
-TEST(EtcdLoad, LocksAndUnlocks) {
-  Result<ScratchDirectory> directory = ScratchDirectory::Create(testing::TempDir());
-  ASSERT_TRUE(directory.ok());
-  const int port = FreePort().value();
-  const std::string client = "http://127.0.0.1:" + std::to_string(port);
-  const std::string peer = "http://127.0.0.1:" + std::to_string(FreePort().value());
-  const Result<LocalServer> server = LocalServer::Start(
-      {.name = "etcd",
-       .command = {"etcd", "--data-dir", directory->path() + "/data", "--listen-client-urls",
-                   client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
-                   "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer},
-       .log_file = directory->path() + "/log",
-       .ready = [port] { return EtcdAnswers(port); }});
-  ASSERT_TRUE(server.ok()) << server.error().message;
-  PeerLoadOptions options;
-  options.port = port;
-  options.connections = 2;
-  options.outstanding = 2;
-  options.warm_up = Millis(50);
-  options.duration = Millis(400);
-  options.server_pid = server->pid();
-  const Result<LoadResult> load = RunEtcdLoad(options);
+class EtcdLoadTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Result<ScratchDirectory> directory = ScratchDirectory::Create(testing::TempDir());
+    ASSERT_TRUE(directory.ok());
+    directory_.emplace(std::move(*directory));
+    port_ = FreePort().value();
+    const std::string client = "http://127.0.0.1:" + std::to_string(port_);
+    const std::string peer = "http://127.0.0.1:" + std::to_string(FreePort().value());
+    Result<LocalServer> server = LocalServer::Start(
+        {.name = "etcd",
+         .command = {"etcd", "--data-dir", directory_->path() + "/data", "--listen-client-urls",
+                     client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+                     "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer},
+         .log_file = directory_->path() + "/log",
+         .ready = [this] { return EtcdAnswers(port_); }});
+    ASSERT_TRUE(server.ok()) << server.error().message;
+    server_.emplace(std::move(*server));
+  }
+
+  PeerLoadOptions Quick() const {
+    PeerLoadOptions options;
+    options.port = port_;
+    options.connections = 2;
+    options.outstanding = 2;
+    options.warm_up = Millis(50);
+    options.duration = Millis(400);
+    options.server_pid = server_->pid();
+    return options;
+  }
+
+  // The number of leases that are there.
+  std::size_t Leases() const {
+    const auto channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(port_),
+                                             grpc::InsecureChannelCredentials());
+    grpc::ClientContext context;
+    etcdserverpb::LeaseLeasesResponse response;
+    const grpc::Status status =
+        etcdserverpb::Lease::NewStub(channel)->LeaseLeases(&context, {}, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return static_cast<std::size_t>(response.leases_size());
+  }
+
+  std::optional<ScratchDirectory> directory_;
+  int port_ = 0;
+  std::optional<LocalServer> server_;
+};
+
+TEST_F(EtcdLoadTest, LocksAndUnlocksWithALeaseForEachName) {
+  const std::size_t leases = Leases();
+  const Result<LoadResult> load = RunEtcdLoad(Quick(), EtcdLease::kReused);
   ASSERT_TRUE(load.ok()) << load.error().message;
   EXPECT_GT(load->pairs, 0U);
   EXPECT_EQ(load->release.count, load->pairs);
   EXPECT_EQ(Total(load->errors), 0U);
   EXPECT_GT(load->server_cpu_percent, 0);
+  EXPECT_EQ(Leases(), leases + 4);
+}
+
+TEST_F(EtcdLoadTest, GrantsAndRevokesALeaseForEachPair) {
+  const std::size_t leases = Leases();
+  const Result<LoadResult> load = RunEtcdLoad(Quick(), EtcdLease::kPerLock);
+  ASSERT_TRUE(load.ok()) << load.error().message;
+  EXPECT_GT(load->pairs, 0U);
+  EXPECT_EQ(load->release.count, load->pairs);
+  EXPECT_EQ(Total(load->errors), 0U);
+  EXPECT_EQ(Leases(), leases) << "a lease was left behind";
 }
 
 TEST(PeerLoad, SaysWhereItCannotConnect) {

@@ -1,20 +1,19 @@
 #include "bench/peers_bench.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
-#include "bench/channel.h"
 #include "bench/local_server.h"
 #include "bench/locks_bench.h"
 #include "bench/peer_load.h"
+#include "bench/peer_servers.h"
+#include "bench/postgres_server.h"
 
 namespace holdfast::bench {
 namespace {
@@ -49,110 +48,6 @@ Status Validate(const PeersBenchOptions& options) {
   return {};
 }
 
-std::string Listen(int port) {
-  return fmt::format("127.0.0.1:{}", port);
-}
-
-bool HoldfastAnswers(int port) {
-  const auto channel = MakeChannel(Listen(port), 0);
-  return WaitConnected(*channel, Listen(port), LoadClock::now() + Millis(200)).ok();
-}
-
-// One freshly started server with its data.
-struct Running {
-  ScratchDirectory directory;
-  int port = 0;
-  int second_port = 0;  // of etcd's peers, or of Holdfast's RESP listener
-  LocalServer server;   // last, so that it ends before its directory goes
-};
-
-std::vector<std::string> RedisCommand(const std::string& binary, const std::string& data,
-                                      int port) {
-  // No automatic rewrite of the AOF: it would run into the measurements of the others too.
-  return {binary,
-          "--port",
-          std::to_string(port),
-          "--bind",
-          "127.0.0.1",
-          "--dir",
-          data,
-          "--appendonly",
-          "yes",
-          "--appendfsync",
-          "always",
-          "--save",
-          "",
-          "--auto-aof-rewrite-percentage",
-          "0"};
-}
-
-std::vector<std::string> EtcdCommand(const std::string& binary, const std::string& data, int port,
-                                     int peer_port) {
-  const std::string client = "http://" + Listen(port);
-  const std::string peer = "http://" + Listen(peer_port);
-  return {binary,
-          "--name",
-          "bench",
-          "--data-dir",
-          data,
-          "--listen-client-urls",
-          client,
-          "--advertise-client-urls",
-          client,
-          "--listen-peer-urls",
-          peer,
-          "--initial-advertise-peer-urls",
-          peer,
-          "--initial-cluster",
-          "bench=" + peer,
-          "--log-level",
-          "warn"};
-}
-
-std::vector<std::string> HoldfastCommand(const PeersBenchOptions& options, const std::string& data,
-                                         int port, int resp_port) {
-  std::vector<std::string> command = {
-      options.holdfast, "server",     "--data-dir", data,
-      "--listen",       Listen(port), "--resp",     Listen(resp_port)};
-  command.insert(command.end(), options.holdfast_arguments.begin(),
-                 options.holdfast_arguments.end());
-  return command;
-}
-
-Result<std::unique_ptr<Running>> StartServer(const PeersBenchOptions& options,
-                                             const std::string& system) {
-  Result<ScratchDirectory> directory = ScratchDirectory::Create(options.work_dir);
-  const Result<int> port = FreePort();
-  const Result<int> second_port = FreePort();
-  if (!directory.ok() || !port.ok() || !second_port.ok()) {
-    return !directory.ok() ? directory.error() : !port.ok() ? port.error() : second_port.error();
-  }
-  const std::string data = directory->path() + "/data";
-  LocalServer::Options start;
-  start.name = system;
-  start.log_file = directory->path() + "/log";
-  if (system == "redis") {
-    std::error_code failed;
-    std::filesystem::create_directory(data, failed);
-    start.command = RedisCommand(options.redis, data, *port);
-    start.ready = [port = *port] { return RespAnswers(port); };
-  } else if (system == "etcd") {
-    start.command = EtcdCommand(options.etcd, data, *port, *second_port);
-    start.ready = [port = *port] { return EtcdAnswers(port); };
-  } else {
-    start.command = HoldfastCommand(options, data, *port, *second_port);
-    start.ready = [port = *port, resp = *second_port] {
-      return HoldfastAnswers(port) && RespAnswers(resp);
-    };
-  }
-  Result<LocalServer> server = LocalServer::Start(std::move(start));
-  if (!server.ok()) {
-    return server.error();
-  }
-  return std::make_unique<Running>(
-      Running{std::move(*directory), *port, *second_port, std::move(*server)});
-}
-
 Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& contender,
                            int concurrency, const Running& running) {
   const bool shared = IsShared(contender.mode);
@@ -177,8 +72,13 @@ Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& co
   load.warm_up = options.warm_up;
   load.duration = options.duration;
   load.server_pid = running.server.pid();
+  if (contender.system == "postgresql") {
+    load.password = running.password;
+    return RunPostgresLoad(load);
+  }
   if (!resp) {
-    return RunEtcdLoad(load);
+    return RunEtcdLoad(
+        load, contender.mode == "lease-per-lock" ? EtcdLease::kPerLock : EtcdLease::kReused);
   }
   return RunRespLoad(load,
                      contender.system == "redis" ? RespSystem::kRedis : RespSystem::kHoldfast);
@@ -188,17 +88,21 @@ class PeersRun {
  public:
   explicit PeersRun(const PeersBenchOptions& options) : options_(options) {
     report_.options = options;
-    AddSystem("redis", options.redis, {"connections"});
-    AddSystem("etcd", options.etcd, {"connections"});
-    AddSystem("holdfast", options.holdfast,
-              options.unary ? std::vector<std::string>{"resp", "stream", "unary"}
-                            : std::vector<std::string>{"resp", "stream"});
-    if (!options.holdfast.empty()) {
-      shared_.push_back({"holdfast", "resp-shared"});
-    }
   }
 
   Result<PeersReport> Run() {
+    if (Status found = FindPeers(); !found.ok()) {
+      return found.error();
+    }
+    AddSystem("redis", !programs_.redis.empty(), {"connections"}, {"shared"});
+    AddSystem(
+        "etcd", !programs_.etcd.empty(),
+        options_.lease_per_lock ? Modes{"connections", "lease-per-lock"} : Modes{"connections"},
+        {"shared"});
+    AddSystem("postgresql", programs_.postgres.has_value(), {"advisory"}, {});
+    AddSystem("holdfast", !options_.holdfast.empty(),
+              options_.unary ? Modes{"resp", "stream", "unary"} : Modes{"resp", "stream"},
+              {"shared", "resp-shared"});
     for (int repetition = 1; repetition <= options_.repetitions; ++repetition) {
       if (Status done = Repeat(repetition); !done.ok()) {
         return done.error();
@@ -208,22 +112,76 @@ class PeersRun {
   }
 
  private:
-  void AddSystem(const std::string& system, const std::string& binary,
-                 const std::vector<std::string>& modes) {
-    if (binary.empty()) {
+  using Modes = std::vector<std::string>;
+
+  Status FindPeers() {
+    const Result<std::string> redis =
+        Find("redis", "redis", options_.redis, kUsualRedis, ProgramExists);
+    const Result<std::string> etcd = Find("etcd", "etcd", options_.etcd, kUsualEtcd, ProgramExists);
+    const Result<std::string> postgres =
+        Find("postgresql", "postgres", options_.postgres, kUsualPostgres, HasPostgres);
+    for (const Result<std::string>* found : {&redis, &etcd, &postgres}) {
+      if (!found->ok()) {
+        return found->error();
+      }
+    }
+    programs_.redis = *redis;
+    programs_.etcd = *etcd;
+    if (postgres->empty()) {
+      return {};
+    }
+    Result<PostgresCluster> cluster = PostgresCluster::Create(*postgres, options_.work_dir);
+    if (cluster.ok()) {
+      programs_.postgres.emplace(std::move(*cluster));
+    } else if (options_.postgres.has_value()) {
+      return cluster.error();
+    } else {
+      // Such as for root, in a directory that the user postgres cannot reach.
+      LeaveOut("postgresql", cluster.error().message);
+    }
+    return {};
+  }
+
+  // The program of a peer; empty if it is left out, which only one that was named refuses.
+  Result<std::string> Find(const std::string& system, const std::string& option,
+                           const std::optional<std::string>& named, const std::string& usual,
+                           bool (*exists)(const std::string&)) {
+    const std::string program = named.value_or(usual);
+    if (program.empty() || exists(program)) {
+      return program;
+    }
+    if (named.has_value()) {
+      return InvalidArgument(option, "what is installed, or empty to leave it out",
+                             program + " is not there");
+    }
+    LeaveOut(system, program + " is not installed");
+    return std::string();
+  }
+
+  void LeaveOut(const std::string& system, const std::string& reason) {
+    report_.left_out.push_back({system, reason});
+    if (options_.progress != nullptr) {
+      fmt::print(options_.progress, "{} is left out: {}\n", system, reason);
+    }
+  }
+
+  void AddSystem(const std::string& system, bool runs, const Modes& separate, const Modes& shared) {
+    if (!runs) {
       return;
     }
     systems_.push_back(system);
-    for (const std::string& mode : modes) {
+    for (const std::string& mode : separate) {
       separate_.push_back({system, mode});
     }
-    shared_.push_back({system, "shared"});
+    for (const std::string& mode : shared) {
+      shared_.push_back({system, mode});
+    }
   }
 
   Status Repeat(int repetition) {
     std::vector<std::pair<std::string, std::unique_ptr<Running>>> servers;
     for (const std::string& system : systems_) {
-      Result<std::unique_ptr<Running>> server = StartServer(options_, system);
+      Result<std::unique_ptr<Running>> server = StartServer(options_, programs_, system);
       if (!server.ok()) {
         return server.error();
       }
@@ -235,14 +193,14 @@ class PeersRun {
               })->second;
     };
     for (const int concurrency : options_.concurrency) {
-      for (const Contender& contender : Rotated(separate_, repetition)) {
+      for (const Contender& contender : Ordered(separate_, repetition)) {
         if (Status row = Row(contender, concurrency, repetition, server_of(contender.system));
             !row.ok()) {
           return row;
         }
       }
     }
-    for (const Contender& contender : Rotated(shared_, repetition)) {
+    for (const Contender& contender : Ordered(shared_, repetition)) {
       if (options_.shared == 0) {
         break;
       }
@@ -255,11 +213,14 @@ class PeersRun {
   }
 
   // Nobody always comes right after the same other one.
-  static std::vector<Contender> Rotated(std::vector<Contender> contenders, int repetition) {
+  static std::vector<Contender> Ordered(std::vector<Contender> contenders, int repetition) {
     if (!contenders.empty()) {
       const auto by = static_cast<std::size_t>(repetition - 1) % contenders.size();
       std::rotate(contenders.begin(), contenders.begin() + static_cast<std::ptrdiff_t>(by),
                   contenders.end());
+    }
+    if (repetition % 2 == 0) {
+      std::reverse(contenders.begin(), contenders.end());
     }
     return contenders;
   }
@@ -272,9 +233,10 @@ class PeersRun {
     }
     if (options_.progress != nullptr) {
       fmt::print(options_.progress,
-                 "{}/{}  {:<8} {:<11} {:>4}  {:9.0f} pairs/s  p50 {:8.3f} ms  p99 {:8.3f} ms\n",
+                 "{}/{}  {:<10} {:<14} {:>4}  {:9.0f} pairs/s  p50 {:8.3f} ms  p99 {:8.3f} ms{}\n",
                  repetition, options_.repetitions, contender.system, contender.mode, concurrency,
-                 load->pairs_per_s, load->pair.p50_ms, load->pair.p99_ms);
+                 load->pairs_per_s, load->pair.p50_ms, load->pair.p99_ms,
+                 IsDurable(contender.system) ? "" : "  no durability");
       std::fflush(options_.progress);
     }
     report_.rows.push_back(
@@ -283,6 +245,7 @@ class PeersRun {
   }
 
   const PeersBenchOptions& options_;
+  PeerPrograms programs_;
   std::vector<std::string> systems_;
   std::vector<Contender> separate_;
   std::vector<Contender> shared_;

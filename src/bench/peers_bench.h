@@ -1,11 +1,12 @@
 // Holdfast against what a user would pick instead, in one run on one machine: Redis 7 with
-// appendfsync always and single-node etcd with v3lock, each freshly started on loopback for every
-// repetition. `holdfast bench peers`. The repetition is the outermost loop and the systems take
-// turns inside it, because the speed of a machine drifts: ratios are taken inside one repetition,
-// and only ratios are to be quoted.
+// appendfsync always, single-node etcd with v3lock and, without durability, PostgreSQL's advisory
+// locks, each freshly started on loopback for every repetition. `holdfast bench peers`. The
+// repetition is the outermost loop and the systems take turns inside it, because the speed of a
+// machine drifts: ratios are taken inside one repetition, and only ratios are to be quoted.
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,16 +17,24 @@
 
 namespace holdfast::bench {
 
+inline constexpr const char* kUsualRedis = "redis-server";
+inline constexpr const char* kUsualEtcd = "etcd";
+inline constexpr const char* kUsualPostgres = "/usr/lib/postgresql/15/bin";
+
 struct PeersBenchOptions {
   std::string holdfast;                         // path of the binary; empty: only the peers run
   std::vector<std::string> holdfast_arguments;  // behind `server --data-dir DIR --listen HOST:PORT`
-  std::string redis = "redis-server";           // path or name; empty: left out
-  std::string etcd = "etcd";                    // path or name; empty: left out
+  // Path or name of a program, or the directory of PostgreSQL's programs. Unset: the usual one, and
+  // the peer is left out if that is not there. Empty: left out.
+  std::optional<std::string> redis;
+  std::optional<std::string> etcd;
+  std::optional<std::string> postgres;
   // Where the servers keep their data: has to be a disk, or fsync costs nothing.
   std::string work_dir = ".";
-  std::vector<int> concurrency = {1, 16, 64,
-                                  256};  // connections with one operation outstanding each
-  bool unary = true;                     // a row for Holdfast's unary calls too
+  // Connections with one operation outstanding each.
+  std::vector<int> concurrency = {1, 16, 64, 256};
+  bool unary = true;           // a row for Holdfast's unary calls too
+  bool lease_per_lock = true;  // a row for etcd with a lease granted for each acquire too
   // One connection with that many operations outstanding, in every system. 0: no such rows.
   int shared = 64;
   int repetitions = 3;
@@ -39,10 +48,22 @@ inline bool IsShared(std::string_view mode) {
   return mode == "shared" || mode == "resp-shared";
 }
 
+// Whether every answer of the system comes after an fsync. PostgreSQL keeps advisory locks in
+// memory only, and loses them with the server.
+inline bool IsDurable(std::string_view system) {
+  return system != "postgresql";
+}
+
+// Whether `to_redis` and `to_etcd` refer to rows of this mode: etcd with a reused lease.
+inline bool IsReference(std::string_view mode) {
+  return mode == "connections" || mode == "shared";
+}
+
 // One measurement.
 struct PeerRow {
-  std::string system;  // redis, etcd, holdfast
-  std::string mode;    // connections, resp, stream, unary, shared, resp-shared
+  std::string system;  // redis, etcd, postgresql, holdfast
+  // connections, lease-per-lock, advisory, resp, stream, unary, shared, resp-shared
+  std::string mode;
   int concurrency = 0;
   int repetition = 0;  // from 1
   LoadResult load;
@@ -73,12 +94,20 @@ struct PeerSummary {
   Ratio to_etcd;
 };
 
+// A peer that nobody asked to leave out.
+struct LeftOut {
+  std::string system;
+  std::string reason;
+};
+
 struct PeersReport {
   PeersBenchOptions options;
+  std::vector<LeftOut> left_out;
   std::vector<PeerRow> rows;
 };
 
-// Blocks for about repetitions x rows x (warm-up + duration). kInvalidArgument names the option;
+// Blocks for about repetitions x rows x (warm-up + duration). kInvalidArgument names the option,
+// also if a program that was named is not there;
 // kUnavailable with the end of its log if a server does not start. All servers and directories are
 // gone when it returns.
 Result<PeersReport> RunPeersBench(const PeersBenchOptions& options);

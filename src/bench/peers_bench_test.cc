@@ -1,9 +1,15 @@
 #include "bench/peers_bench.h"
 
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "bench/local_server.h"
+
 namespace holdfast::bench {
 namespace {
 
@@ -37,6 +43,17 @@ TEST(PeersReport, RatiosAreTakenInsideARepetitionAndAKind) {
   EXPECT_DOUBLE_EQ(summary[3].to_redis.max, 2);
 }
 
+TEST(PeersReport, RatiosReferToEtcdWithAReusedLease) {
+  const std::vector<PeerSummary> summary =
+      Summarize({Row("etcd", "lease-per-lock", 1, 100), Row("etcd", "connections", 1, 400),
+                 Row("holdfast", "stream", 1, 1200)});
+  ASSERT_EQ(summary.size(), 3U);
+  EXPECT_DOUBLE_EQ(summary[0].to_etcd.median, 0.25);
+  EXPECT_DOUBLE_EQ(summary[1].to_etcd.max, 1);
+  EXPECT_DOUBLE_EQ(summary[2].to_etcd.min, 3);
+  EXPECT_DOUBLE_EQ(summary[2].to_etcd.max, 3);
+}
+
 TEST(PeersReport, JsonAndTextHaveEveryRow) {
   PeersReport report;
   report.rows = TwoRepetitions();
@@ -44,6 +61,8 @@ TEST(PeersReport, JsonAndTextHaveEveryRow) {
   const auto json = nlohmann::json::parse(ToJson(report));
   EXPECT_EQ(json.at("bench"), "peers");
   ASSERT_EQ(json.at("rows").size(), 8U);
+  EXPECT_EQ(json.at("rows").at(0).at("durable"), true);
+  EXPECT_TRUE(json.at("left_out").empty());
   const auto& row = json.at("rows").at(1);
   EXPECT_EQ(row.at("system"), "holdfast");
   EXPECT_EQ(row.at("mode"), "stream");
@@ -61,7 +80,26 @@ TEST(PeersReport, JsonAndTextHaveEveryRow) {
   EXPECT_NE(ToText(report).find("0.51 (0.50..0.52)"), std::string::npos);
 }
 
-TEST(PeersBench, RunsRedisAndEtcdSideBySide) {
+TEST(PeersReport, MarksWhatIsNotDurableAndNamesWhatIsMissing) {
+  PeersReport report;
+  report.rows = {Row("redis", "connections", 1, 1000), Row("postgresql", "advisory", 1, 5000)};
+  report.left_out = {{"etcd", "etcd is not installed"}};
+  const auto json = nlohmann::json::parse(ToJson(report));
+  EXPECT_EQ(json.at("rows").at(1).at("durable"), false);
+  EXPECT_EQ(json.at("summary").at(1).at("durable"), false);
+  EXPECT_EQ(json.at("left_out").at(0).at("system"), "etcd");
+  EXPECT_EQ(json.at("left_out").at(0).at("reason"), "etcd is not installed");
+  const std::string text = ToText(report);
+  const std::size_t row = text.find("postgresql");
+  ASSERT_NE(row, std::string::npos);
+  const std::string line = text.substr(row, text.find('\n', row) - row);
+  EXPECT_NE(line.find("advisory"), std::string::npos) << line;
+  EXPECT_NE(line.find("no durability"), std::string::npos) << line;
+  EXPECT_EQ(text.find("no durability"), text.rfind("no durability"));
+  EXPECT_NE(text.find("etcd was left out: etcd is not installed"), std::string::npos);
+}
+
+TEST(PeersBench, RunsEveryPeerSideBySide) {
   PeersBenchOptions options;
   options.concurrency = {4};
   options.shared = 8;
@@ -71,7 +109,8 @@ TEST(PeersBench, RunsRedisAndEtcdSideBySide) {
   options.work_dir = testing::TempDir();
   Result<PeersReport> report = RunPeersBench(options);
   ASSERT_TRUE(report.ok()) << report.error().message;
-  ASSERT_EQ(report->rows.size(), 4U);
+  ASSERT_TRUE(report->left_out.empty()) << report->left_out.front().reason;
+  ASSERT_EQ(report->rows.size(), 6U);
   for (const PeerRow& row : report->rows) {
     EXPECT_GT(row.load.pairs, 0U) << row.system << " " << row.mode;
     // Pairs that lie across the begin or the end of the measurement count with one operation only.
@@ -89,6 +128,7 @@ TEST(PeersBench, SaysWhyAServerDidNotStart) {
   PeersBenchOptions options;
   options.redis = "/bin/echo";
   options.etcd = "";
+  options.postgres = "";
   options.work_dir = testing::TempDir();
   const Result<PeersReport> report = RunPeersBench(options);
   ASSERT_FALSE(report.ok());
@@ -99,11 +139,57 @@ TEST(PeersBench, SaysWhyAServerDidNotStart) {
       << "the log is missing";
 }
 
+TEST(PeersBench, LeavesOutWhatIsNotInstalled) {
+  PeersBenchOptions options;
+  options.postgres = "";
+  options.work_dir = testing::TempDir();
+  // No other thread reads it meanwhile.
+  const std::string path = getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+  setenv("PATH", "/nonexistent", 1);        // NOLINT(concurrency-mt-unsafe)
+  const Result<PeersReport> report = RunPeersBench(options);
+  setenv("PATH", path.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_TRUE(report->rows.empty());
+  ASSERT_EQ(report->left_out.size(), 2U);
+  EXPECT_EQ(report->left_out[0].system, "redis");
+  EXPECT_EQ(report->left_out[0].reason, "redis-server is not installed");
+  EXPECT_EQ(report->left_out[1].system, "etcd");
+}
+
+TEST(PeersBench, LeavesOutPostgresWhereItsUserCannotGo) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "PostgreSQL runs as the user of this test";
+  }
+  const Result<ScratchDirectory> private_directory = ScratchDirectory::Create(testing::TempDir());
+  ASSERT_TRUE(private_directory.ok());
+  PeersBenchOptions options;
+  options.redis = "";
+  options.etcd = "";
+  options.work_dir = private_directory->path();
+  const Result<PeersReport> report = RunPeersBench(options);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->left_out.size(), 1U);
+  EXPECT_EQ(report->left_out[0].system, "postgresql");
+  EXPECT_NE(report->left_out[0].reason.find("ermission denied"), std::string::npos)
+      << report->left_out[0].reason;
+  options.postgres = kUsualPostgres;
+  EXPECT_EQ(RunPeersBench(options).error().code, ErrorCode::kUnavailable);
+}
+
 TEST(PeersBench, NamesTheOptionThatIsWrong) {
   PeersBenchOptions options;
   options.repetitions = 0;
   EXPECT_EQ(RunPeersBench(options).error().field, "repetitions");
   options.repetitions = 1;
+  for (std::optional<std::string>* peer : {&options.redis, &options.etcd, &options.postgres}) {
+    *peer = "/nonexistent/program";
+  }
+  options.work_dir = testing::TempDir();
+  EXPECT_EQ(RunPeersBench(options).error().field, "redis");
+  options.redis = "";
+  EXPECT_EQ(RunPeersBench(options).error().field, "etcd");
+  options.etcd = "";
+  EXPECT_EQ(RunPeersBench(options).error().field, "postgres");
   options.work_dir = "/nonexistent";
   EXPECT_EQ(RunPeersBench(options).error().field, "work_dir");
   options.work_dir = "/dev/shm";

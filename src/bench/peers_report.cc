@@ -31,7 +31,8 @@ Ratio RatioTo(const std::string& peer, const std::vector<const PeerRow*>& group,
   std::vector<double> ratios;
   for (const PeerRow* row : group) {
     for (const PeerRow& other : rows) {
-      if (other.system == peer && Comparable(*row, other) && other.load.pairs_per_s > 0) {
+      if (other.system == peer && IsReference(other.mode) && Comparable(*row, other) &&
+          other.load.pairs_per_s > 0) {
         ratios.push_back(row->load.pairs_per_s / other.load.pairs_per_s);
       }
     }
@@ -76,6 +77,7 @@ Json OfRow(const PeerRow& row) {
   return Json{{"system", row.system},
               {"mode", row.mode},
               {"concurrency", row.concurrency},
+              {"durable", IsDurable(row.system)},
               {"repetition", row.repetition},
               {"pairs_per_s", row.load.pairs_per_s},
               {"p50_ms", row.load.pair.p50_ms},
@@ -100,6 +102,7 @@ Json OfSummary(const PeerSummary& summary) {
   return Json{{"system", summary.system},
               {"mode", summary.mode},
               {"concurrency", summary.concurrency},
+              {"durable", IsDurable(summary.system)},
               {"pairs_per_s", summary.pairs_per_s},
               {"p50_ms", summary.p50_ms},
               {"p95_ms", summary.p95_ms},
@@ -153,12 +156,17 @@ std::string ToJson(const PeersReport& report) {
   for (const PeerSummary& group : Summarize(report.rows)) {
     summary.push_back(OfSummary(group));
   }
+  Json left_out = Json::array();
+  for (const LeftOut& peer : report.left_out) {
+    left_out.push_back(Json{{"system", peer.system}, {"reason", peer.reason}});
+  }
   const Json json{{"bench", "peers"},
                   {"repetitions", report.options.repetitions},
                   {"warm_up_ms", ToMillis(report.options.warm_up)},
                   {"duration_ms", ToMillis(report.options.duration)},
                   {"rows", rows},
-                  {"summary", summary}};
+                  {"summary", summary},
+                  {"left_out", left_out}};
   return json.dump(2) + "\n";
 }
 
@@ -168,16 +176,20 @@ std::string ToText(const PeersReport& report) {
       "one "
       "repetition: median (min..max)\n",
       report.options.repetitions, ToMillisExact(report.options.duration) / 1000);
-  text += fmt::format("{:<9} {:<11} {:>5} {:>9} {:>9} {:>9} {:>9}  {:<21} {:<21} {:>14} {:>6}\n",
+  text += fmt::format("{:<10} {:<14} {:>5} {:>9} {:>9} {:>9} {:>9}  {:<21} {:<21} {:>14} {:>6}{}\n",
                       "system", "mode", "conc", "pairs/s", "p50", "p95", "p99", "to redis",
-                      "to etcd", "CPU srv/cl/oth", "errors");
+                      "to etcd", "CPU srv/cl/oth", "errors", "");
   for (const PeerSummary& row : Summarize(report.rows)) {
     const std::string cpu = fmt::format("{:.0f}/{:.0f}/{:.0f}", row.server_cpu_percent,
                                         row.client_cpu_percent, row.other_cpu_percent);
     text += fmt::format(
-        "{:<9} {:<11} {:>5} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}  {:<21} {:<21} {:>14} {:>6}\n",
+        "{:<10} {:<14} {:>5} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}  {:<21} {:<21} {:>14} {:>6}{}\n",
         row.system, row.mode, row.concurrency, row.pairs_per_s, row.p50_ms, row.p95_ms, row.p99_ms,
-        RatioText(row.to_redis), RatioText(row.to_etcd), cpu, row.errors);
+        RatioText(row.to_redis), RatioText(row.to_etcd), cpu, row.errors,
+        IsDurable(row.system) ? "" : "  no durability");
+  }
+  for (const LeftOut& peer : report.left_out) {
+    text += fmt::format("{} was left out: {}\n", peer.system, peer.reason);
   }
   return text;
 }

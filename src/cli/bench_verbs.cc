@@ -149,6 +149,7 @@ struct PeersOptions {
   std::optional<Duration> duration;
   std::string json;
   bool no_unary = false;
+  bool no_lease_per_lock = false;
   bool quiet = false;
 };
 
@@ -165,6 +166,7 @@ int RunPeers(const Invocation& invocation, const PeersOptions& options) {
   bench.warm_up = options.warm_up.value_or(bench.warm_up);
   bench.duration = options.duration.value_or(bench.duration);
   bench.unary = !options.no_unary;
+  bench.lease_per_lock = !options.no_lease_per_lock;
   bench.holdfast = ProgramPath();
   bench.progress = options.quiet ? nullptr : stderr;
   return Finish(invocation, bench::RunPeersBench(bench), options.json);
@@ -174,18 +176,24 @@ void AddPeersBench(CommandLine& line) {
   auto options = std::make_shared<PeersOptions>();
   line.Local("bench peers", "",
              "Measure Holdfast, Redis 7 with appendfsync always and single-node etcd (v3lock) in "
-             "one run on this machine, every reply after an fsync. Each server is started afresh "
-             "on loopback. Only the ratios mean something elsewhere.")
+             "one run on this machine, every reply after an fsync, and beside them PostgreSQL's "
+             "advisory locks, which have no durability. Each server is started afresh on loopback. "
+             "A peer that is not installed is left out, unless its option names it. Only the "
+             "ratios mean something elsewhere.")
       .Numbers("--concurrency", options->concurrency,
                "Connections with one operation outstanding each (1,16,64,256)")
       .Number("--shared", options->shared,
               "One connection with this many outstanding; 0: leave out (64)")
       .Flag("--no-unary", options->no_unary, "Leave out Holdfast's unary calls")
+      .Flag("--no-lease-per-lock", options->no_lease_per_lock,
+            "Leave out etcd with a lease granted and revoked for each lock")
       .Number("--repetitions", options->repetitions, "Of the whole set (3)")
       .Time("--warm-up", options->warm_up, "Of each measurement (1s)")
       .Time("--duration", options->duration, "Of each measurement (3s)")
       .Text("--redis", options->bench.redis, "Program; '' leaves it out (redis-server)")
       .Text("--etcd", options->bench.etcd, "Program; '' leaves it out (etcd)")
+      .Text("--postgres", options->bench.postgres,
+            "Directory of its programs; '' leaves it out (/usr/lib/postgresql/15/bin)")
       .Text("--work-dir", options->bench.work_dir, "Where servers keep data: a disk (.)")
       .Text("--json", options->json, "Write the report to this file as JSON")
       .Flag("--quiet", options->quiet, "No progress on standard error")

@@ -195,6 +195,13 @@ Verb& Verb::Text(const char* names, std::string& out, const char* help) {
   return *this;
 }
 
+Verb& Verb::Text(const char* names, std::optional<std::string>& out, const char* help) {
+  last_ = app_->add_option_function<std::string>(
+      names, [&out](const std::string& text) { out = text; }, help);
+  last_->type_name("TEXT");
+  return *this;
+}
+
 Verb& Verb::Texts(const char* names, std::vector<std::string>& out, const char* help) {
   last_ = app_->add_option(names, out, help)->type_name("TEXT")->allow_extra_args(false);
   return *this;

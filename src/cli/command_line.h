@@ -56,6 +56,8 @@ class Verb {
  public:
   // Names: "NAME" is a positional, "--ttl" an option; "ID,--session" is both.
   Verb& Text(const char* names, std::string& out, const char* help);
+  // Tells an empty text from none.
+  Verb& Text(const char* names, std::optional<std::string>& out, const char* help);
   Verb& Texts(const char* names, std::vector<std::string>& out, const char* help);
   // A whole number with a unit, such as 30s, 500ms, 5m or 1h.
   Verb& Time(const char* names, std::optional<Duration>& out, const char* help);
