@@ -138,7 +138,7 @@ def quantile(values, share):
 def steady(binary, folder):
     """20,000 leases renewed each 10 s, and 2,000 acquires and releases a second, open loop."""
     rows = {}
-    for name, size in (("without snapshots", "1024GiB"), ("with snapshots", "4MiB")):
+    for name, size in (("without snapshots", "1024GiB"), ("with snapshots", "16MiB")):
         with tempfile.TemporaryDirectory(dir=folder) as place:
             server = Server(binary, place, f"snapshot_bytes={size}")
             ids = ("--request-ids", "remembered", "--resources", "100000", "--quiet")
@@ -148,7 +148,7 @@ def steady(binary, folder):
             before, cpu = server.metrics(), server.cpu_seconds()
             # The warm-up is long enough to take the 20,000 leases and to work off what they delayed.
             report = server.call("bench", "locks", "--mode", "stream", "--rate", "2000",
-                                 "--holds", "20000", *ids, "--warm-up", "15s", "--duration", "30s")
+                                 "--holds", "20000", *ids, "--warm-up", "25s", "--duration", "30s")
             after, spent = server.metrics(), server.cpu_seconds() - cpu
             done = sum(after[f'holdfast_operations_total{{kind="{kind}"}}'] -
                        before[f'holdfast_operations_total{{kind="{kind}"}}']
