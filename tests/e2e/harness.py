@@ -90,10 +90,10 @@ def run(*words, env=None, stdin=subprocess.DEVNULL, timeout=DEADLINE):
 class Background:
     """A call of the program that goes on. Its lines can be waited for."""
 
-    def __init__(self, words, env=None):
+    def __init__(self, words, env=None, program=None):
         self.lines = []
         self.process = subprocess.Popen(
-            [BINARY, *words], env={**clean_environment(), **(env or {})}, text=True,
+            [program or BINARY, *words], env={**clean_environment(), **(env or {})}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

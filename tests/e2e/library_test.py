@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 
 import harness
 
@@ -24,40 +23,9 @@ def run(*command, env=None):
     return done.stdout
 
 
-class Program:
-    """An example that runs, and the lines that it has written so far."""
-
-    def __init__(self, *command):
-        self.lines = []
-        self.process = subprocess.Popen(command, env=harness.clean_environment(), text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT)
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
-
-    def wait_line(self, pattern):
-        def found():
-            for line in list(self.lines):
-                if match := re.fullmatch(pattern, line):
-                    return match
-            return None
-        return harness.wait_until(found, f"{pattern} in {self.lines}")
-
-    def wait(self):
-        code = self.process.wait(timeout=harness.DEADLINE)
-        self.reader.join()
-        return code
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
+def wait_match(program, pattern):
+    """The match of the first line of a running example that is such a one."""
+    return re.fullmatch(pattern, program.wait_line(lambda line: re.fullmatch(pattern, line), pattern))
 
 
 def stop_outside(process, lock_file):
@@ -85,7 +53,8 @@ class LibraryTest(harness.TestCase):
         run("cmake", "--build", cls.built, "-j2")
 
     def start(self, server, example, *arguments):
-        program = Program(os.path.join(self.built, example), server.address, *arguments)
+        program = harness.Background([server.address, *arguments],
+                                     program=os.path.join(self.built, example))
         self.addCleanup(program.close)
         return program
 
@@ -139,7 +108,7 @@ class LibraryTest(harness.TestCase):
         server = self.server()
         for period in ("monday", "tuesday"):
             hosts = [self.start(server, "cron_once", self.path("runs"), period) for _ in range(3)]
-            self.assertEqual([host.wait() for host in hosts], [0, 0, 0])
+            self.assertEqual([host.wait().code for host in hosts], [0, 0, 0])
             said = sorted(line for host in hosts for line in host.lines)
             self.assertEqual(said, ["already done", "already done", "done"])
         with open(self.path("runs"), encoding="utf-8") as runs:
@@ -150,7 +119,7 @@ class LibraryTest(harness.TestCase):
         pools = [self.start(server, "worker_pool", self.folder, "40") for _ in range(3)]
         pools[2].process.kill()  # its locks end with its session; its jobs are taken over
         for pool in pools[:2]:
-            self.assertEqual(pool.wait(), 0, pool.lines)
+            self.assertEqual(pool.wait().code, 0, pool.lines)
         for job in range(40):
             with open(self.path(f"job-{job}"), encoding="utf-8") as file:
                 self.assertEqual(file.read(), "done\n", f"job {job} is done once")
@@ -158,12 +127,12 @@ class LibraryTest(harness.TestCase):
     def test_leader(self):
         server = self.server()
         first = self.start(server, "leader", "anna")
-        token = int(first.wait_line(r"anna leads with token (\d+)")[1])
+        token = int(wait_match(first, r"anna leads with token (\d+)")[1])
         second = self.start(server, "leader", "ben")
         first.process.kill()
-        self.assertGreater(int(second.wait_line(r"ben leads with token (\d+)")[1]), token)
+        self.assertGreater(int(wait_match(second, r"ben leads with token (\d+)")[1]), token)
         second.process.send_signal(signal.SIGTERM)
-        self.assertEqual(second.wait(), 0)
+        self.assertEqual(second.wait().code, 0)
         self.assertIn("ben leads no more", second.lines)
         self.assertTrue(server.json("leader", "examples/leader")["vacant"])
 
@@ -172,12 +141,12 @@ class LibraryTest(harness.TestCase):
         server.json("namespace", "set", "default", "--protection", "fenced", "--lock-delay", "0s")
         store = self.path("store")
         first = self.start(server, "fenced_writer", store, "anna")
-        old = int(first.wait_line(r"anna holds token (\d+)")[1])
+        old = int(wait_match(first, r"anna holds token (\d+)")[1])
         harness.wait_until(lambda: os.path.getsize(store) > 0, "anna writes")
         second = self.start(server, "fenced_writer", store, "ben")
         stop_outside(first.process, store + ".token")
         try:
-            new = int(second.wait_line(r"ben holds token (\d+)")[1])
+            new = int(wait_match(second, r"ben holds token (\d+)")[1])
             self.assertGreater(new, old)
 
             def ben_writes():
@@ -186,7 +155,7 @@ class LibraryTest(harness.TestCase):
             harness.wait_until(ben_writes, "ben writes")
         finally:
             first.process.send_signal(signal.SIGCONT)
-        self.assertEqual(first.wait(), 76)
+        self.assertEqual(first.wait().code, 76)
         # Wherever it was stopped: before its check it sees the loss itself, behind it the store does.
         self.assertTrue({"anna lost the lock", f"anna refused: token {old} is too old"}
                         & set(first.lines), first.lines)
