@@ -19,7 +19,7 @@ Result<RespRequest> Read(const char* name, const Words& arguments) {
 }
 
 template <typename Body>
-const Body& CommandOf(const Result<RespRequest>& call) {
+Body CommandOf(const Result<RespRequest>& call) {
   return std::get<Body>(std::get<core::Command>(call.value().request).body);
 }
 
