@@ -24,6 +24,9 @@ enum class Bug {
   kSnapshotForgetsRequests,  // request ids are missing from the snapshot
   kAcksBeforeSync,           // the journal answers before fdatasync
   kTrustsPageCache,          // recovery does not rewrite the tail
+  kAppendWithoutEpochGuard,  // a deposed leader can still append
+  kRetriesWithNewBytes,      // an append whose outcome is unknown is sealed anew
+  kForgetsFragments,         // a deposed leader keeps the position within an unfinished batch
 };
 
 #ifdef HOLDFAST_PLANTED_BUGS

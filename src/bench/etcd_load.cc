@@ -13,8 +13,8 @@
 #include "bench/grpc_link.h"
 #include "bench/grpc_status.h"
 #include "bench/peer_load.h"
-#include "etcd/lease.grpc.pb.h"
-#include "etcd/lock.grpc.pb.h"
+#include "etcdserverpb/lease.grpc.pb.h"
+#include "etcdserverpb/lock.grpc.pb.h"
 
 namespace holdfast::bench {
 namespace {

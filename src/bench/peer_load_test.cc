@@ -11,7 +11,7 @@
 #include <signal.h>
 
 #include "bench/local_server.h"
-#include "etcd/lease.grpc.pb.h"
+#include "etcdserverpb/lease.grpc.pb.h"
 
 namespace holdfast::bench {
 namespace {

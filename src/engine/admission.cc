@@ -1,6 +1,7 @@
 #include "engine/admission.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "codec/batch_codec.h"
@@ -24,6 +25,15 @@ bool Admission::Add(QueuedCommand&& queued) {
   }
   lane.push_back(std::move(queued));
   return true;
+}
+
+std::vector<QueuedCommand> Admission::TakeAll() {
+  std::vector<QueuedCommand> all;
+  for (std::deque<QueuedCommand>* lane : {&renewals_, &others_}) {
+    std::move(lane->begin(), lane->end(), std::back_inserter(all));
+    lane->clear();
+  }
+  return all;
 }
 
 std::vector<QueuedCommand> Admission::Take(

@@ -55,6 +55,9 @@ class Admission {
   std::vector<QueuedCommand> Take(std::size_t commands_max, std::size_t bytes_max,
                                   const std::function<Duration(const core::Command&)>& time_left);
 
+  // Everything, renewals first.
+  std::vector<QueuedCommand> TakeAll();
+
   std::size_t size() const { return renewals_.size() + others_.size(); }
 
  private:

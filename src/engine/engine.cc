@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/id.h"
@@ -27,12 +28,12 @@ Engine::Engine(std::unique_ptr<core::Machine> machine, const journal::Position& 
                const EngineOptions& options, std::optional<core::RecoverState> recovery)
     : machine_(std::move(machine)),
       options_(options),
-      timer_(machine_->now()),
+      timer_(std::max(machine_->now(), options.log_time)),
       last_(last),
-      epoch_(std::max(last.epoch, machine_->epoch()) + 1),
+      epoch_(options.epoch != 0 ? options.epoch : std::max(last.epoch, machine_->epoch()) + 1),
       recovery_(recovery),
       admission_(options.admission) {
-  timer_.StartEpoch(machine_->now());
+  timer_.StartEpoch(std::max(machine_->now(), options.log_time));
 }
 
 void Engine::Accept(EngineInput&& input, EngineOutput& output) {
@@ -106,6 +107,8 @@ const std::vector<journal::Entry>& Engine::Seal(Clock& clock) {
   in_flight_ = true;
   batch_ = core::Batch{};
   reply_to_.clear();
+  std::move(reads_.begin(), reads_.end(), std::back_inserter(sealed_reads_));
+  reads_.clear();
   if (epoch_pending_) {
     batch_.commands.push_back(
         core::Command{{}, {}, core::EpochStart{epoch_, options_.failover_grace}});
@@ -235,14 +238,78 @@ void Engine::Failed(const Error& error, EngineOutput& output) {
 }
 
 void Engine::AnswerReads(BootTime present, EngineOutput& output) {
+  AnswerReads(sealed_reads_, present, output);
+  AnswerReads(reads_, present, output);
+}
+
+void Engine::AnswerSealedReads(BootTime present, EngineOutput& output) {
+  AnswerReads(sealed_reads_, present, output);
+}
+
+void Engine::AnswerReads(std::vector<QueuedRead>& reads, BootTime present, EngineOutput& output) {
   const Timestamp as_of = timer_.Present(present);
-  for (QueuedRead& read : reads_) {
+  for (const QueuedRead& read : reads) {
     output.replies.emplace_back(
         read.to.front,
         engine::Reply{read.to.tag, machine_->Answer(read.query, as_of), machine_->index()});
   }
-  stats_.reads += reads_.size();
-  reads_.clear();
+  stats_.reads += reads.size();
+  reads.clear();
+}
+
+void Engine::RefuseQueued(const Error& error, EngineOutput& output) {
+  for (std::vector<QueuedRead>* reads : {&sealed_reads_, &reads_}) {
+    for (const QueuedRead& read : *reads) {
+      ReplyError(read.to, error, output);
+    }
+    reads->clear();
+  }
+  for (QueuedCommand& queued : admission_.TakeAll()) {
+    if (std::holds_alternative<core::Detach>(queued.command.body)) {
+      admission_.Add(std::move(queued));  // its client will not ask again
+    } else if (!TakeAbandoned(queued.to)) {
+      ReplyError(queued.to, error, output);
+    }
+  }
+}
+
+void Engine::GiveUp(EngineOutput& output) {
+  RefuseQueued(
+      Error{ErrorCode::kUnavailable, "the log cannot be written now; nothing was done", {}, {}},
+      output);
+  for (ReplyTo& to : reply_to_) {
+    if (in_flight_ && to.front != 0 && abandoned_.find(to) == abandoned_.end()) {
+      ReplyError(to,
+                 Error{ErrorCode::kUnknownOutcome,
+                       "the log does not answer: this may have been done or not; ask again with "
+                       "the same request id",
+                       {},
+                       {}},
+                 output);
+      Abandon(to);
+    }
+  }
+}
+
+std::unique_ptr<core::Machine> Engine::Resign(EngineOutput& output) {
+  const Error unknown{ErrorCode::kUnknownOutcome,
+                      "this node leads no more: this may have been done or not; ask again with the "
+                      "same request id",
+                      {},
+                      {}};
+  RefuseQueued(Error{ErrorCode::kUnavailable, "this node leads no more; nothing was done", {}, {}},
+               output);
+  if (in_flight_) {
+    for (const ReplyTo& to : reply_to_) {
+      if (!TakeAbandoned(to)) {
+        ReplyError(to, unknown, output);
+      }
+    }
+  }
+  for (const ReplyTo& to : waiting_.All()) {
+    ReplyError(to, unknown, output);
+  }
+  return std::move(machine_);
 }
 
 EngineStats Engine::Stats() const {

@@ -35,6 +35,10 @@ struct EngineOptions {
       journal::kEntryBytesMax;  // a larger batch is split into fragments of this size
   AdmissionLimits admission;
   Duration failover_grace = Seconds(10);  // 0 .. 1 min
+  std::uint64_t epoch = 0;                // of this leadership; 0: the one after the log's last
+  // State time of the log's last entry. It may be later than the state's: of a batch whose
+  // fragments are not all there.
+  Timestamp log_time{};
 };
 
 // What a front wants of the engine.
@@ -62,8 +66,8 @@ struct EngineStats {
 
 class Engine {
  public:
-  // `last` is where the log stands and what `machine` has applied; the engine begins epoch
-  // last.epoch + 1 with its first batch. `recovery`, if given, is journaled in that batch too.
+  // `last` is where the log stands and what `machine` has applied; the engine begins its epoch with
+  // its first batch. `recovery`, if given, is journaled in that batch too.
   Engine(std::unique_ptr<core::Machine> machine, const journal::Position& last,
          const EngineOptions& options, std::optional<core::RecoverState> recovery);
 
@@ -72,6 +76,8 @@ class Engine {
 
   // Whether a batch is worth appending before the next tick.
   bool WantsBatch() const { return epoch_pending_ || admission_.size() > 0; }
+  // Where others could write the log: a query waits for a batch that shows that nobody has.
+  bool WantsReads() const { return !reads_.empty(); }
   // Due work is left over: the next tick should not wait.
   bool HasBacklog() const { return machine_->HasBacklog(); }
 
@@ -87,9 +93,18 @@ class Engine {
   void Failed(const Error& error, EngineOutput& output);
 
   // Answers the queries that are queued. Right when no batch can have been written by anybody else
-  // since they arrived: on the file journal always (the directory lock), elsewhere only after
-  // Committed.
+  // since they arrived: on the file journal always (the directory lock).
   void AnswerReads(BootTime present, EngineOutput& output);
+  // Answers the queries that arrived before the last batch was sealed. Right wherever that batch
+  // has committed.
+  void AnswerSealedReads(BootTime present, EngineOutput& output);
+
+  // The journal is silent, and for how long nobody knows: refuses what is queued, and answers what
+  // is in flight as unknown. The batch in flight stays as it is.
+  void GiveUp(EngineOutput& output);
+  // Another leader has begun: answers everything, as unknown what the log may contain, and gives
+  // the state back as the last committed batch left it. The engine is of no more use.
+  std::unique_ptr<core::Machine> Resign(EngineOutput& output);
 
   // Of the last Committed, complete until Answer.
   const core::Batch& last_batch() const { return batch_; }
@@ -101,10 +116,17 @@ class Engine {
   EngineStats Stats() const;
 
  private:
+  struct QueuedRead {
+    ReplyTo to;
+    core::Query query;
+  };
+
   void Propose(FrontId front, Proposal&& proposal, EngineOutput& output);
   void Abandon(const ReplyTo& to);
   void Reply(const ReplyTo& to, core::Outcome&& outcome, EngineOutput& output);
   void ReplyError(const ReplyTo& to, const Error& error, EngineOutput& output);
+  void AnswerReads(std::vector<QueuedRead>& reads, BootTime present, EngineOutput& output);
+  void RefuseQueued(const Error& error, EngineOutput& output);
   bool TakeAbandoned(const ReplyTo& to);
   void ForgetAbandoned();
   void Encode();
@@ -120,11 +142,8 @@ class Engine {
 
   Admission admission_;
   Waiting waiting_;
-  struct QueuedRead {
-    ReplyTo to;
-    core::Query query;
-  };
   std::vector<QueuedRead> reads_;
+  std::vector<QueuedRead> sealed_reads_;  // arrived before the batch in flight was sealed
 
   // The batch in flight, or the last one.
   bool in_flight_ = false;

@@ -85,6 +85,7 @@ Result<Recovered> Recover(storage::FileSystem& files, const std::string& directo
 }
 
 Status Replayer::Feed(const journal::Entry& entry) {
+  completed_ = false;
   if (entry.fragment == 0) {
     bytes_.clear();
     next_fragment_ = 0;
@@ -106,7 +107,9 @@ Status Replayer::Feed(const journal::Entry& entry) {
       decoded->batch.time - machine_.now() > core::kTimeStepMax) {
     return Error{ErrorCode::kCorrupt, "a batch does not follow the one before it", {}, {}};
   }
-  machine_.Apply(decoded->batch, applied_);
+  batch_ = std::move(decoded->batch);
+  machine_.Apply(batch_, applied_);
+  completed_ = true;
   bytes_.clear();
   next_fragment_ = 0;
   return {};

@@ -31,12 +31,19 @@ class Replayer {
   explicit Replayer(core::Machine& machine) : machine_(machine) {}
   // kCorrupt or kUnsupported if a batch does not decode; nothing is applied then.
   Status Feed(const journal::Entry& entry);
+  // Whether the last Feed completed and applied a batch; then the others are about it.
+  bool completed() const { return completed_; }
+  const core::Batch& last_batch() const { return batch_; }
   const core::Applied& last_applied() const { return applied_; }
+  // For a watch hub to take.
+  std::vector<core::Event>& events() { return applied_.events; }
 
  private:
   core::Machine& machine_;
   std::string bytes_;
   std::uint32_t next_fragment_ = 0;
+  bool completed_ = false;
+  core::Batch batch_;
   core::Applied applied_;
 };
 

@@ -41,11 +41,15 @@ std::optional<core::Detach> Waiting::Abandon(const ReplyTo& to) {
 }
 
 std::vector<ReplyTo> Waiting::Of(FrontId front) const {
+  std::vector<ReplyTo> requests = All();
+  std::erase_if(requests, [front](const ReplyTo& to) { return to.front != front; });
+  return requests;
+}
+
+std::vector<ReplyTo> Waiting::All() const {
   std::vector<std::pair<core::WaiterId, ReplyTo>> found;
   for (const auto& [waiter, entry] : by_waiter_) {
-    if (entry.to.front == front) {
-      found.emplace_back(waiter, entry.to);
-    }
+    found.emplace_back(waiter, entry.to);
   }
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });

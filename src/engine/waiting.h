@@ -24,6 +24,8 @@ class Waiting {
   std::optional<core::Detach> Abandon(const ReplyTo& to);
   // All requests of a front, in order of their waiters.
   std::vector<ReplyTo> Of(FrontId front) const;
+  // Every request, in order of their waiters.
+  std::vector<ReplyTo> All() const;
   std::size_t size() const { return by_waiter_.size(); }
 
  private:

@@ -1,0 +1,298 @@
+// One node of a replicated Holdfast: follows the log in etcd as a standby, takes over when the
+// leader is gone, leads with an Engine of its own, and steps back when it is deposed.
+//
+// All of the logic and nothing else: inputs are requests, answers of etcd, news of a watch and
+// time; outputs go to a MemberHost. No I/O, threads or sockets, so tests and the simulator drive
+// the same code as the server. Not thread-safe.
+//
+//   joining -> standby -> taking over -> leading -> joining (deposed) -> ...
+//          \-> failed (this node must not go on: error() says why)
+//
+// What makes it safe is in journal/etcd_append.h; what this adds are order and time. Protocol:
+// docs/REPLICATION.md.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/machine.h"
+#include "engine/clock.h"
+#include "engine/detector.h"
+#include "engine/engine.h"
+#include "engine/recovery.h"
+#include "engine/trim_plan.h"
+#include "journal/etcd_append.h"
+#include "journal/etcd_layout.h"
+#include "journal/etcd_wire.h"
+#include "journal/snapshot_store.h"
+
+namespace holdfast::engine {
+
+namespace etcd = journal::etcd;
+
+enum class Role : std::uint8_t { kJoining, kStandby, kTakingOver, kLeading, kFailed };
+const char* RoleName(Role role);  // "STANDBY"
+
+struct MemberOptions {
+  std::string name;     // of this node, unique in the cluster
+  std::string address;  // HOST:PORT where its peers reach it
+  std::string zone;     // nodes of one zone fail together; may be empty
+  std::string prefix = "/holdfast";
+  std::uint64_t incarnation = 0;  // of this process: tells its beats from those of an earlier one
+  EngineOptions engine;
+  DetectorOptions detector;
+  Duration tick = Millis(200);
+  Duration append_timeout = Millis(800);  // then the same bytes go to the next endpoint
+  Duration call_timeout = Seconds(2);
+  Duration refuse_after = Seconds(2);  // of a leader without an answer from etcd
+  Duration beat = Seconds(2);          // between two writes of the node's record
+  Duration alive_for = Seconds(10);    // without a beat
+  std::uint64_t snapshot_bytes = std::uint64_t{64} << 20U;  // of log between two snapshots
+  std::uint64_t log_bytes_max = std::uint64_t{512}
+                                << 20U;  // then trimming does not wait for slow standbys
+};
+
+using CallId = std::uint64_t;
+using EtcdWatchId = std::uint64_t;
+
+class MemberHost {
+ public:
+  virtual ~MemberHost() = default;
+  // Exactly one OnAnswer follows; a Failure with kUnknown after `timeout` at the latest. An
+  // endpoint that failed is not asked again before the others were.
+  virtual void Send(CallId id, const etcd::Txn& txn, Duration timeout) = 0;
+  // Watches everything below the prefix, from `revision` on, in place of the watch before.
+  virtual void Watch(EtcdWatchId id, etcd::Revision revision) = 0;
+  virtual void StopWatch() = 0;
+  // A batch has been applied, as leader or as standby. The events may be moved out.
+  virtual void OnApplied(const core::Batch& batch, const core::Applied& applied,
+                         std::vector<core::Event>& events) = 0;
+  virtual void OnRole(Role role) = 0;
+  // Serialises the state before it returns, writes it where it likes, and then calls
+  // OnSnapshotSaved.
+  virtual void SaveSnapshot(const journal::SnapshotHeader& header,
+                            const core::Machine& machine) = 0;
+  // Gets a snapshot of at least `index` from one of the addresses, and calls OnSnapshotInstalled or
+  // OnSnapshotFailed.
+  virtual void FetchSnapshot(std::uint64_t index, const std::vector<std::string>& addresses) = 0;
+};
+
+struct MemberStatus {
+  Role role = Role::kJoining;
+  std::string leader;  // its name; empty: nobody, as far as this node knows
+  std::string leader_address;
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;
+  double phi = 0;  // of a standby
+  std::uint64_t first_index = 0;
+  std::uint64_t snapshot_index = 0;
+  std::uint64_t takeovers = 0;        // won by this node
+  std::uint64_t unknown_appends = 0;  // answers that left open whether an append was done
+  std::uint64_t relists = 0;          // the watch had to be begun anew
+  bool etcd_answers = true;
+  std::vector<PeerState> peers;
+};
+
+// Where a request goes.
+enum class Route : std::uint8_t {
+  kHere,    // Accept takes it
+  kLeader,  // leader_address() takes it
+  kNowhere  // there is no leader, or it cannot commit: refuse, nothing is done
+};
+
+class Member {
+ public:
+  // `machine` is the state at `start`, the header of the snapshot it came from (all zero: the
+  // beginning of the log). `log_id`: of the log that this node has followed before, zero if none.
+  Member(MemberHost& host, Clock& clock, const MemberOptions& options,
+         std::unique_ptr<core::Machine> machine, const journal::SnapshotHeader& start,
+         const Id128& log_id);
+
+  Route RouteOf() const;
+  const std::string& leader_address() const { return epoch_.address; }
+  // Of a front, while RouteOf is kHere.
+  void Accept(EngineInput&& input);
+  // Replies since the last call.
+  EngineOutput TakeOutput() { return std::exchange(output_, {}); }
+
+  void OnAnswer(CallId id, const etcd::Answer& answer);
+  void OnNews(EtcdWatchId id, const etcd::WatchNews& news);
+  void OnSnapshotSaved(const journal::SnapshotHeader& header, bool saved);
+  void OnSnapshotInstalled(const journal::SnapshotHeader& header,
+                           std::unique_ptr<core::Machine> machine);
+  void OnSnapshotFailed();
+
+  // Does what is due. To be called after every input, once for many of them, and at NextWake().
+  void Advance();
+  BootTime NextWake() const { return next_wake_; }
+
+  // As leader: commits what is queued, then lets another node lead at once. Afterwards, and as
+  // standby, this node does not take over any more.
+  void StepDown();
+  bool SteppedDown() const { return stepping_down_ && role_ != Role::kLeading; }
+
+  Role role() const { return role_; }
+  const Error& error() const { return error_; }
+  const Id128& log_id() const { return log_id_; }
+  const core::Machine& machine() const { return engine_ ? engine_->machine() : *machine_; }
+  MemberStatus Look() const;
+  EngineStats Stats() const { return engine_ ? engine_->Stats() : idle_stats_; }
+
+ private:
+  enum class Step : std::uint8_t {
+    kNone,
+    kReadRecords,
+    kBootstrap,
+    kList,
+    kProbe,
+    kTakeover,
+    kTail,
+    kReserve,
+    kAppend,
+    kHandOver
+  };
+  enum class Chore : std::uint8_t {
+    kNone,
+    kBeat,
+    kVerifyTrim,
+    kTrimRecord,
+    kFindTrimmed,
+    kDeleteTrimmed
+  };
+
+  // Following: member_follow.cc
+  void OnRecords(const etcd::TxnResult& result);
+  void OnList(const etcd::TxnResult& result);
+  bool CheckLast(const std::vector<etcd::KeyValue>& found);
+  bool TakeSlots(const std::vector<etcd::KeyValue>& slots);
+  bool Apply(const journal::Entry& entry);
+  void OnChanges(const etcd::WatchChanges& changes);
+  bool AdoptEpoch(const etcd::KeyValue& pair);
+  bool AdoptTrim(const etcd::KeyValue& pair);
+  bool AdoptFloor(const etcd::KeyValue& pair);
+  void ListAgain();
+  void OnProbe(const etcd::Answer& answer);
+  void TakeOver();
+  void OnTakeover(const etcd::Answer& answer);
+  void OnTail(const etcd::TxnResult& result);
+  void NeedSnapshot();
+
+  // Leading: member_lead.cc
+  void Lead();
+  void DriveLeader();
+  void AppendNext();
+  void OnAppend(const etcd::Answer& answer);
+  void OnReserve(const etcd::TxnResult& result);
+  void RefuseIfSilent();
+  void Resign(const char* why);
+
+  // Upkeep: member_upkeep.cc
+  void Upkeep();
+  void Beat();
+  void OnBeat(const etcd::TxnResult& result);
+  void ConsiderTrim();
+  void OnVerifyTrim(const etcd::TxnResult& result);
+  void FindTrimmed();
+  void DeleteTrimmed(const etcd::TxnResult& found);
+  void ConsiderSnapshot();
+  etcd::NodeRecord MyRecord() const;
+
+  void Begin(Step step);
+  void SendStep();
+  etcd::Txn TxnOf(Step step) const;
+  void SendChore(Chore chore, const etcd::Txn& txn);
+  void OnStep(const etcd::Answer& answer);
+  void OnResult(Step step, const etcd::TxnResult& result);
+  void OnChore(const etcd::Answer& answer);
+  void Again();
+  void BecomeRole(Role role);
+  void RefusePending();
+  void Fail(Error error);
+  bool CheckCluster(const etcd::Answer& answer);
+  void WakeAt(BootTime at) { next_wake_ = std::min(next_wake_, at); }
+
+  MemberHost& host_;
+  Clock& clock_;
+  const MemberOptions options_;
+  const etcd::Layout layout_;
+
+  Role role_ = Role::kJoining;
+  Error error_;
+  Id128 log_id_{};
+  std::uint64_t etcd_cluster_id_ = 0;
+  BootTime now_{};  // of this Advance or input
+  BootTime advanced_at_{};
+  BootTime next_wake_{};
+  EngineOutput output_;
+
+  // What is known of the records in etcd.
+  etcd::EpochRecord epoch_;
+  etcd::Revision epoch_revision_ = 0;
+  etcd::TrimRecord trim_;
+  etcd::Revision trim_revision_ = 0;
+  etcd::FloorRecord floor_;
+  etcd::Revision floor_revision_ = 0;
+
+  // The state, while this node does not lead; else the engine has it.
+  std::unique_ptr<core::Machine> machine_;
+  std::optional<Replayer> replayer_;
+  etcd::Follower follower_;
+  bool last_checked_ = false;  // the entry that this node ends with is the one of the log
+
+  // The main lane: one call at a time.
+  Step step_ = Step::kNone;
+  CallId main_call_ = 0;
+  BootTime step_began_at_{};
+  BootTime retry_at_{};  // the step is sent again then, if no call is on its way
+  Duration backoff_{};
+  CallId next_call_ = 1;
+
+  // Standby.
+  Detector detector_;
+  EtcdWatchId watch_ = 0;  // 0: none is running
+  EtcdWatchId next_watch_ = 1;
+  BootTime takeover_not_before_{};
+  BootTime epoch_changed_at_{};
+  Duration takeover_gap_{};
+  std::optional<etcd::Takeover> takeover_;
+  etcd::EpochRecord my_epoch_;
+  bool fetching_snapshot_ = false;
+
+  // Leader.
+  std::unique_ptr<Engine> engine_;
+  std::optional<etcd::Appender> appender_;
+  std::vector<EngineInput> pending_;                      // while taking over
+  const std::vector<journal::Entry>* entries_ = nullptr;  // of the batch in flight
+  std::optional<etcd::Follower> before_batch_;
+  std::size_t next_entry_ = 0;
+  BootTime last_batch_at_{};
+  bool stepping_down_ = false;
+  bool refusing_ = false;  // etcd has been silent for too long
+  std::uint64_t reserving_ = 0;
+
+  // Upkeep.
+  Chore chore_ = Chore::kNone;
+  CallId chore_call_ = 0;
+  BootTime beat_at_{};
+  std::uint64_t beats_ = 0;
+  std::map<std::string, PeerState> peers_;
+  std::optional<TrimPlan> trim_plan_;
+  std::uint64_t log_bytes_ = 0;  // since first_index, about
+  std::uint64_t bytes_since_snapshot_ = 0;
+  std::uint64_t snapshot_index_ = 0;
+  Id128 snapshot_hash_{};
+  bool saving_snapshot_ = false;
+
+  EngineStats idle_stats_;
+  std::uint64_t takeovers_ = 0;
+  std::uint64_t unknown_appends_ = 0;
+  std::uint64_t relists_ = 0;
+};
+
+}  // namespace holdfast::engine

@@ -1,0 +1,176 @@
+// Member as the leader: its engine's batches go into the log, one append at a time.
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/planted.h"
+#include "engine/member.h"
+
+namespace holdfast::engine {
+namespace {
+
+// Tokens are reserved in blocks; a batch grants far fewer than the margin.
+constexpr std::uint64_t kTokenMargin = 100'000;
+constexpr std::uint64_t kTokenBlock = 10'000'000;
+
+}  // namespace
+
+void Member::Lead() {
+  EngineOptions options = options_.engine;
+  options.epoch = my_epoch_.epoch;
+  options.log_time = follower_.time();
+  appender_.emplace(layout_, epoch_revision_, follower_.last().index, follower_.last_revision());
+  replayer_.reset();
+  engine_ = std::make_unique<Engine>(std::move(machine_), follower_.last(), options, std::nullopt);
+  last_batch_at_ = now_;
+  refusing_ = false;
+  BecomeRole(Role::kLeading);
+  for (EngineInput& input : std::exchange(pending_, {})) {
+    engine_->Accept(std::move(input), output_);
+  }
+  DriveLeader();
+}
+
+void Member::DriveLeader() {
+  WakeAt(last_batch_at_ + options_.tick);
+  if (role_ != Role::kLeading || step_ != Step::kNone) {
+    return;
+  }
+  if (engine_->machine().last_token() + kTokenMargin > floor_.token_floor) {
+    reserving_ = engine_->machine().last_token() + kTokenBlock;
+    Begin(Step::kReserve);
+    return;
+  }
+  if (stepping_down_ && !engine_->WantsBatch()) {
+    Begin(Step::kHandOver);
+    return;
+  }
+  if (engine_->WantsBatch() || engine_->WantsReads() || engine_->HasBacklog() ||
+      now_ - last_batch_at_ >= options_.tick) {
+    before_batch_ = follower_;
+    entries_ = &engine_->Seal(clock_);
+    next_entry_ = 0;
+    last_batch_at_ = now_;
+    AppendNext();
+  }
+}
+
+void Member::AppendNext() {
+  appender_->Begin((*entries_)[next_entry_]);
+  Begin(Step::kAppend);
+}
+
+void Member::OnAppend(const etcd::Answer& answer) {
+  const etcd::Appender::Verdict verdict = appender_->OnAnswer(answer);
+  switch (verdict) {
+    case etcd::Appender::Verdict::kAgain:
+      ++unknown_appends_;
+      Again();
+      if (Planted(Bug::kRetriesWithNewBytes) && next_entry_ == 0) {
+        engine_->Failed(Error{ErrorCode::kUnavailable, "not done, as it seems", {}, {}}, output_);
+        entries_ = nullptr;
+        appender_.emplace(layout_, epoch_revision_, follower_.last().index,
+                          appender_->last_revision());
+        step_ = Step::kNone;
+      }
+      return;
+    case etcd::Appender::Verdict::kDeposed:
+      step_ = Step::kNone;
+      Resign("another node leads");
+      return;
+    case etcd::Appender::Verdict::kBroken:
+      Fail(appender_->error());
+      return;
+    case etcd::Appender::Verdict::kCommitted:
+      break;
+  }
+  step_ = Step::kNone;
+  const journal::Entry& entry = (*entries_)[next_entry_];
+  follower_.Appended(entry);
+  log_bytes_ += entry.payload.size();
+  bytes_since_snapshot_ += entry.payload.size();
+  if (++next_entry_ < entries_->size()) {
+    AppendNext();
+    return;
+  }
+  entries_ = nullptr;
+  before_batch_.reset();
+  engine_->Committed();
+  host_.OnApplied(engine_->last_batch(), engine_->last_applied(), engine_->events());
+  engine_->Answer(output_);
+  engine_->AnswerSealedReads(now_, output_);
+  DriveLeader();
+}
+
+// The record has a guard of its own: a send whose outcome was unknown may be done much later, and
+// must not lower it then.
+void Member::OnReserve(const etcd::TxnResult& result) {
+  if (result.succeeded) {
+    floor_.token_floor = reserving_;
+    floor_revision_ = result.revision;
+  } else if (result.gets.size() < 2 || result.gets[0].empty() || result.gets[1].empty()) {
+    Fail(Error{ErrorCode::kCorrupt, "a record of the log is gone from etcd", {}, {}});
+    return;
+  } else if (result.gets[0].front().mod_revision != epoch_revision_) {
+    Resign("another node leads");
+    return;
+  } else if (!AdoptFloor(result.gets[1].front())) {
+    return;
+  }
+  DriveLeader();
+}
+
+// Nobody waits for ever: what is queued was not done, what is on its way may be.
+void Member::RefuseIfSilent() {
+  if (step_ == Step::kNone) {
+    return;
+  }
+  if (now_ - step_began_at_ >= options_.refuse_after) {
+    if (!std::exchange(refusing_, true)) {
+      log::Error("etcd does not answer, requests are refused since_ms={}",
+                 ToMillis(now_ - step_began_at_));
+    }
+    engine_->GiveUp(output_);
+  } else {
+    WakeAt(step_began_at_ + options_.refuse_after);
+  }
+}
+
+// The state goes back to what the log is known to have; the rest is read from there.
+void Member::Resign(const char* why) {
+  log::Warning("this node leads no more epoch={} reason=\"{}\"", my_epoch_.epoch, why);
+  if (entries_ != nullptr) {
+    if (!Planted(Bug::kForgetsFragments)) {
+      follower_ = *before_batch_;
+    }
+    entries_ = nullptr;
+    before_batch_.reset();
+  }
+  const EngineStats stats = engine_->Stats();
+  idle_stats_ = stats;
+  machine_ = engine_->Resign(output_);
+  engine_.reset();
+  appender_.reset();
+  trim_plan_.reset();
+  if (chore_ != Chore::kBeat) {
+    chore_ = Chore::kNone;  // its answer is of no more use
+    chore_call_ = 0;
+  }
+  replayer_.emplace(*machine_);
+  last_checked_ = false;
+  refusing_ = false;
+  step_ = Step::kNone;
+  main_call_ = 0;
+  BecomeRole(Role::kJoining);
+  WakeAt(now_);
+}
+
+void Member::StepDown() {
+  stepping_down_ = true;
+  WakeAt(clock_.Boot());
+}
+
+}  // namespace holdfast::engine
