@@ -18,6 +18,10 @@ struct ServerOptions {
   std::string http;
   std::string audit_log;
   std::string log_level;
+  std::string etcd;
+  std::string node;
+  std::string node_listen;
+  std::string zone;
   bool insecure = false;
   bool print_config = false;
   std::vector<std::string> settings;
@@ -37,6 +41,10 @@ std::vector<std::string> OverridesOf(const ServerOptions& options) {
   add("http_listen", options.http);
   add("audit_log", options.audit_log);
   add("log_level", options.log_level);
+  add("etcd.endpoints", options.etcd);
+  add("node.name", options.node);
+  add("node.listen", options.node_listen);
+  add("node.zone", options.zone);
   add("insecure", options.insecure ? "true" : "");
   overrides.insert(overrides.end(), options.settings.begin(), options.settings.end());
   return overrides;
@@ -79,6 +87,11 @@ void AddServerVerb(CommandLine& line) {
       .Text("--resp", options->resp,
             "HOST:PORT of the RESP (Redis protocol) listener, the fast path (none)")
       .Text("--http", options->http, "HOST:PORT of the HTTP listener (none)")
+      .Text("--etcd", options->etcd,
+            "HOST:PORT,... of an etcd cluster that holds the log: a replicated node (none)")
+      .Text("--node", options->node, "Name of a replicated node")
+      .Text("--node-listen", options->node_listen, "HOST:PORT for the other nodes")
+      .Text("--zone", options->zone, "Zone of a replicated node: what fails together (none)")
       .Text("--config", options->config, "TOML file with options; flags override it")
       .Text("--audit-log", options->audit_log, "One JSON line per change of ownership goes here")
       .Text("--log-level", options->log_level, "debug, info, warning or error (info)")

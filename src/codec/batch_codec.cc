@@ -5,6 +5,7 @@
 
 #include "base/archive.h"
 #include "codec/command_archive.h"
+#include "codec/variant_archive.h"
 #include "core/limits.h"
 
 namespace holdfast::codec {
@@ -14,19 +15,6 @@ namespace {
 // is not repeated.
 constexpr std::uint8_t kNewPrincipal = 1;
 constexpr std::uint8_t kNewNamespace = 2;
-
-template <std::size_t kIndex = 0>
-bool ReadBody(std::uint64_t tag, ArchiveReader& reader, core::CommandBody& body) {
-  if constexpr (kIndex == std::variant_size_v<core::CommandBody>) {
-    return false;
-  } else {
-    if (tag != kIndex + 1) {
-      return ReadBody<kIndex + 1>(tag, reader, body);
-    }
-    reader(body.emplace<kIndex>());
-    return reader.ok();
-  }
-}
 
 Error Corrupt(const char* what) {
   return Error{ErrorCode::kCorrupt, std::string("a batch does not decode: ") + what, {}, {}};
@@ -58,8 +46,7 @@ void EncodeBatch(const core::Batch& batch, std::uint32_t feature_level, ByteWrit
       writer(command.name_space);
       name_space = &command.name_space;
     }
-    out.PutVarint(command.body.index() + 1);
-    std::visit([&](const auto& body) { writer(body); }, command.body);
+    WriteVariant(writer, command.body);
   }
 }
 
@@ -124,7 +111,7 @@ Result<DecodedBatch> DecodeBatch(std::string_view bytes) {
       reader(name_space);
     }
     core::Command command{principal, name_space, {}};
-    if (!ReadBody(in.Varint(), reader, command.body)) {
+    if (!ReadVariant(reader, command.body)) {
       return Corrupt("unknown or damaged command");
     }
     batch.commands.push_back(std::move(command));

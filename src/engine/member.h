@@ -137,9 +137,15 @@ class Member {
   void StepDown();
   bool SteppedDown() const { return stepping_down_ && role_ != Role::kLeading; }
 
+  // A batch is on its way: what is accepted now waits for its end anyway.
+  bool Busy() const { return role_ == Role::kLeading && main_call_ != 0; }
+
   Role role() const { return role_; }
   const Error& error() const { return error_; }
   const Id128& log_id() const { return log_id_; }
+  // As leader: when the last batch was sealed, and how large it was.
+  BootTime last_batch_at() const { return last_batch_at_; }
+  std::size_t last_batch_bytes() const { return last_batch_bytes_; }
   const core::Machine& machine() const { return engine_ ? engine_->machine() : *machine_; }
   MemberStatus Look() const;
   EngineStats Stats() const { return engine_ ? engine_->Stats() : idle_stats_; }
@@ -272,6 +278,7 @@ class Member {
   std::optional<etcd::Follower> before_batch_;
   std::size_t next_entry_ = 0;
   BootTime last_batch_at_{};
+  std::size_t last_batch_bytes_ = 0;
   bool stepping_down_ = false;
   bool refusing_ = false;  // etcd has been silent for too long
   std::uint64_t reserving_ = 0;

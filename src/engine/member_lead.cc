@@ -54,6 +54,7 @@ void Member::DriveLeader() {
     entries_ = &engine_->Seal(clock_);
     next_entry_ = 0;
     last_batch_at_ = now_;
+    last_batch_bytes_ = 0;
     AppendNext();
   }
 }
@@ -92,6 +93,7 @@ void Member::OnAppend(const etcd::Answer& answer) {
   follower_.Appended(entry);
   log_bytes_ += entry.payload.size();
   bytes_since_snapshot_ += entry.payload.size();
+  last_batch_bytes_ += entry.payload.size();
   if (++next_entry_ < entries_->size()) {
     AppendNext();
     return;

@@ -10,6 +10,26 @@ void WatchHub::StartAt(std::uint64_t index) {
   history_from_ = index;
 }
 
+void WatchHub::Skip(std::uint64_t index) {
+  Watchers to_wake;
+  {
+    const std::lock_guard lock(mutex_);
+    history_.clear();
+    last_index_ = index;
+    history_from_ = index;
+    for (const auto& [id, watcher] : watchers_) {
+      if (watcher->buffer.empty()) {
+        to_wake.push_back(watcher);
+      }
+      watcher->buffer.clear();
+      watcher->buffer.emplace_back(WatchGap{index});
+    }
+  }
+  for (const auto& watcher : to_wake) {
+    watcher->wake();
+  }
+}
+
 WatchHub::Subscription WatchHub::Subscribe(WatchFilter filter, std::uint64_t after_index,
                                            std::function<void()> wake) {
   const std::lock_guard lock(mutex_);
@@ -18,6 +38,7 @@ WatchHub::Subscription WatchHub::Subscribe(WatchFilter filter, std::uint64_t aft
   }
   auto watcher = std::make_shared<Watcher>();
   watcher->filter = std::move(filter);
+  watcher->after = after_index;
   watcher->wake = std::move(wake);
   if (after_index != 0) {
     if (after_index < history_from_) {
@@ -85,6 +106,9 @@ bool WatchHub::Matches(const WatchFilter& filter, const core::Event& event) {
 void WatchHub::Offer(const std::shared_ptr<Watcher>& watcher, const WatchedEvent& item,
                      Watchers& to_wake) {
   std::deque<WatchItem>& buffer = watcher->buffer;
+  if (item.index <= watcher->after) {
+    return;
+  }
   if (buffer.empty()) {
     to_wake.push_back(watcher);
   } else if (buffer.size() >= kBufferMax) {

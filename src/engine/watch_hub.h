@@ -57,6 +57,9 @@ class WatchHub {
   // gap.
   void StartAt(std::uint64_t index);
 
+  // The state jumped to `index` (a snapshot was installed): everybody gets a gap.
+  void Skip(std::uint64_t index);
+
   // Events after `after_index` (0: from now on). `wake` is called, from the publishing thread and
   // outside the hub's mutex, when the buffer goes from empty to non-empty; it must not block.
   Subscription Subscribe(WatchFilter filter, std::uint64_t after_index, std::function<void()> wake);
@@ -74,6 +77,7 @@ class WatchHub {
  private:
   struct Watcher {
     WatchFilter filter;
+    std::uint64_t after = 0;  // of a replicated node, it may lie ahead of what was published
     std::deque<WatchItem> buffer;
     std::function<void()> wake;
   };

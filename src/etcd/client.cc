@@ -198,6 +198,7 @@ class GrpcClient : public Client {
       health.answers = status.ok();
       health.problem = status.ok() ? WhyRefused(response.version()) : status.error_message();
       health.version = response.version();
+      health.advice = status.ok() ? WhyOld(response.version()) : std::string();
       health.db_bytes = response.dbsize();
       health.db_bytes_in_use = response.dbsizeinuse();
       health.leads = status.ok() && response.leader() == response.header().member_id();

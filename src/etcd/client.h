@@ -37,6 +37,7 @@ struct EndpointHealth {
   bool leads = false;
   std::vector<std::string> alarms;  // such as "NOSPACE"
   std::string problem;              // why it does not answer, or must not be used
+  std::string advice;               // about its version
 };
 
 class Client {

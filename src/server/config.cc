@@ -38,8 +38,8 @@ constexpr std::uint64_t kGiB = kKiB * kKiB * kKiB;
 
 // In the order in which they are printed: options of a table (with a dot) come after all plain
 // ones.
-const std::array<Option, 34>& Options() {
-  static const std::array<Option, 34> options{{
+const std::array<Option, 48>& Options() {
+  static const std::array<Option, 48> options{{
       {"data_dir",
        "Folder of the journal and its snapshots; made with mode 0700 if it is not there. Required.",
        Kind::kText, &Config::data_dir},
@@ -92,6 +92,33 @@ const std::array<Option, 34>& Options() {
       {"tls.client_ca",
        "PEM file with the CA of client certificates, which are then required (mutual TLS).",
        Kind::kText, &Config::tls_client_ca},
+      {"etcd.endpoints",
+       "HOST:PORT,... of the etcd cluster that holds the log; empty: the log is in data_dir.",
+       Kind::kText, &Config::etcd_endpoints},
+      {"etcd.prefix", "Everything of this cluster in etcd is below it.", Kind::kText,
+       &Config::etcd_prefix},
+      {"etcd.user", "User of etcd; empty: none.", Kind::kText, &Config::etcd_user},
+      {"etcd.password_file", "File with the user's password.", Kind::kText,
+       &Config::etcd_password_file},
+      {"etcd.ca", "PEM file with the CA of etcd's certificates; empty: no TLS.", Kind::kText,
+       &Config::etcd_ca},
+      {"etcd.cert", "PEM file with this node's certificate for etcd.", Kind::kText,
+       &Config::etcd_cert},
+      {"etcd.key", "PEM file with its private key.", Kind::kText, &Config::etcd_key},
+      {"node.name", "Name of this node, unique in its cluster. Required with etcd.endpoints.",
+       Kind::kText, &Config::node_name},
+      {"node.zone",
+       "Nodes of one zone fail together: the log is trimmed when snapshots are in two of them.",
+       Kind::kText, &Config::node_zone},
+      {"node.listen", "HOST:PORT for the other nodes. Required with etcd.endpoints.", Kind::kText,
+       &Config::node_listen},
+      {"node.address", "HOST:PORT at which they reach it; empty: node.listen.", Kind::kText,
+       &Config::node_address},
+      {"node.ca", "PEM file with the CA of the nodes' certificates: they prove themselves.",
+       Kind::kText, &Config::node_ca},
+      {"node.cert", "PEM file with this node's certificate for its peers; empty: no TLS.",
+       Kind::kText, &Config::node_cert},
+      {"node.key", "PEM file with its private key.", Kind::kText, &Config::node_key},
       {"keepalive.time", "A connection that was quiet for this long is pinged.", Kind::kDuration,
        &Config::keepalive_time, kSecond, 3600 * kSecond},
       {"keepalive.timeout",
@@ -422,6 +449,57 @@ Status CheckRespListener(const Config& config) {
   return CheckListener("resp_listen", config.resp_listen, config);
 }
 
+// Node names become keys of etcd and stand in logs.
+bool IsNodeName(std::string_view name) {
+  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+}
+
+Status CheckNode(const Config& config) {
+  if (config.etcd_endpoints.empty()) {
+    return config.node_name.empty() && config.node_listen.empty()
+               ? Status()
+               : InvalidArgument("etcd.endpoints", "HOST:PORT,...",
+                                 "node.name and node.listen are for nodes over etcd");
+  }
+  if (!IsNodeName(config.node_name)) {
+    return InvalidArgument("node.name", "1 .. 63 characters [a-z0-9.-]",
+                           "node.name is \"" + config.node_name + "\"");
+  }
+  if (config.etcd_prefix.size() < 2 || config.etcd_prefix.front() != '/' ||
+      config.etcd_prefix.back() == '/') {
+    return InvalidArgument("etcd.prefix", "/NAME without a slash at the end",
+                           "etcd.prefix is \"" + config.etcd_prefix + "\"");
+  }
+  const std::array<const std::string*, 3> pem{&config.node_ca, &config.node_cert, &config.node_key};
+  const auto given =
+      std::count_if(pem.begin(), pem.end(), [](const auto* path) { return !path->empty(); });
+  if (given != 0 && given != 3) {
+    return InvalidArgument("node.cert", "all or none of node.ca, node.cert, node.key",
+                           "node.ca, node.cert and node.key come together");
+  }
+  if (config.etcd_cert.empty() != config.etcd_key.empty() ||
+      (!config.etcd_cert.empty() && config.etcd_ca.empty())) {
+    return InvalidArgument("etcd.cert", "etcd.cert and etcd.key together, and with etcd.ca",
+                           "etcd.cert and etcd.key come together, and with etcd.ca");
+  }
+  const std::size_t colon = config.node_listen.rfind(':');
+  const auto port =
+      colon == std::string::npos ? std::nullopt : ParseCount(config.node_listen.substr(colon + 1));
+  if (colon == 0 || !port.has_value() || *port == 0 ||
+      *port > std::numeric_limits<std::uint16_t>::max()) {
+    return InvalidArgument("node.listen", "HOST:PORT",
+                           "node.listen is \"" + config.node_listen + "\", must be HOST:PORT");
+  }
+  if (!IsLoopback(config.node_listen) && config.node_cert.empty() && !config.insecure) {
+    return InvalidArgument("node.listen", "a loopback address, or node.cert, or insecure",
+                           "other machines reach " + config.node_listen +
+                               ": set up node.ca, node.cert and node.key, or say insecure = true");
+  }
+  return {};
+}
+
 constexpr std::string_view kIdentityHelp = R"(
 # Who may call, one table each. Without any (and without tls.client_ca) everybody is `anonymous`, which is an
 # administrator where the listener is on loopback.
@@ -484,7 +562,12 @@ Status CheckConfig(const Config& config) {
       return listener;
     }
   }
-  return config.resp_listen.empty() ? Status() : CheckRespListener(config);
+  if (!config.resp_listen.empty()) {
+    if (Status listener = CheckRespListener(config); !listener.ok()) {
+      return listener;
+    }
+  }
+  return CheckNode(config);
 }
 
 std::string PrintConfig(const Config& config) {

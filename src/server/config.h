@@ -36,6 +36,20 @@ struct Config {
   std::string tls_cert;
   std::string tls_key;
   std::string tls_client_ca;
+  std::string etcd_endpoints;  // empty: embedded
+  std::string etcd_prefix = "/holdfast";
+  std::string etcd_user;
+  std::string etcd_password_file;
+  std::string etcd_ca;
+  std::string etcd_cert;
+  std::string etcd_key;
+  std::string node_name;
+  std::string node_zone;
+  std::string node_listen;
+  std::string node_address;  // empty: node_listen
+  std::string node_ca;
+  std::string node_cert;
+  std::string node_key;
   Duration keepalive_time = Seconds(10);
   Duration keepalive_timeout = Seconds(5);
   std::uint64_t http_max_connections = 1000;

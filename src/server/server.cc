@@ -2,31 +2,17 @@
 
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "server/pem.h"
 #include "server/ttl_advice.h"
 #include "storage/posix_file_system.h"
 
 namespace holdfast::server {
 namespace {
-
-Status ReadPem(const char* option, const std::string& path, std::string& text) {
-  if (path.empty()) {
-    return {};
-  }
-  std::ifstream file(path, std::ios::binary);
-  text.assign(std::istreambuf_iterator<char>(file), {});
-  if (text.find("-----BEGIN ") == std::string::npos) {
-    return InvalidArgument(option, "a readable PEM file",
-                           std::string(option) + ": " + path + " is not a PEM file");
-  }
-  return {};
-}
 
 engine::RunnerOptions RunnerOptionsOf(const Config& config) {
   engine::RunnerOptions options;
@@ -88,11 +74,9 @@ Status Server::Open(const std::vector<FrontFactory>& more) {
   http_authenticator_ = std::move(*for_http);
   resp_authenticator_ = std::move(*for_resp);
   files_ = std::make_unique<storage::PosixFileSystem>();
-  auto runner = engine::Runner::Start(*files_, clock_, RunnerOptionsOf(config_));
-  if (!runner.ok()) {
-    return runner.error();
+  if (Status started = StartRunner(); !started.ok()) {
+    return started;
   }
-  runner_ = std::move(*runner);
   if (!config_.audit_log.empty()) {
     auto audit =
         AuditLog::Open(clock_, {.path = config_.audit_log, .renewals = config_.audit_renewals});
@@ -106,6 +90,24 @@ Status Server::Open(const std::vector<FrontFactory>& more) {
       .hot_resources = config_.hot_resources, .recommended_ttl_min = RecommendedTtlMin(config_)});
   runner_->AddObserver(*telemetry_);
   return OpenFronts(more);
+}
+
+Status Server::StartRunner() {
+  if (config_.etcd_endpoints.empty()) {
+    auto runner = engine::EmbeddedRunner::Start(*files_, clock_, RunnerOptionsOf(config_));
+    if (!runner.ok()) {
+      return runner.error();
+    }
+    runner_ = std::move(*runner);
+    return {};
+  }
+  Result<Node> node = StartNode(*files_, clock_, config_, RunnerOptionsOf(config_).engine);
+  if (!node.ok()) {
+    return node.error();
+  }
+  runner_ = std::move(node->runner);
+  peers_ = std::move(node->peers);
+  return {};
 }
 
 Result<std::unique_ptr<Authenticator>> Server::MakeAuthenticator(const std::string& listen) const {
@@ -214,7 +216,10 @@ void Server::Stop() {
   for (std::thread& stop : stops) {
     stop.join();
   }
-  runner_->Stop();
+  runner_->Stop();  // before the peers' links: a leader hands over first
+  if (peers_ != nullptr) {
+    peers_->Stop();
+  }
 }
 
 void Server::Reopen() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/clock.h"
+#include "engine/embedded_runner.h"
 #include "engine/runner.h"
 #include "holdfast/result.h"
 #include "server/audit.h"
@@ -15,6 +16,7 @@
 #include "server/front_handle.h"
 #include "server/grpc_front.h"
 #include "server/http_front.h"
+#include "server/node.h"
 #include "server/telemetry.h"
 #include "storage/file_system.h"
 
@@ -51,6 +53,7 @@ class Server {
  private:
   explicit Server(const Config& config) : config_(config) {}
   Status Open(const std::vector<FrontFactory>& more);
+  Status StartRunner();
   Result<std::unique_ptr<Authenticator>> MakeAuthenticator(const std::string& listen) const;
   Status OpenFronts(const std::vector<FrontFactory>& more);
   Status OpenHttp(const GrpcFrontOptions& pem);
@@ -65,6 +68,7 @@ class Server {
   std::unique_ptr<AuditLog> audit_;  // null without one
   std::unique_ptr<Telemetry> telemetry_;
   std::unique_ptr<engine::Runner> runner_;
+  std::unique_ptr<PeerServer> peers_;  // null when embedded
   std::unique_ptr<GrpcFront> front_;
   std::vector<std::unique_ptr<FrontHandle>> more_fronts_;
   std::unique_ptr<HttpFront> http_;  // null without one

@@ -1,4 +1,4 @@
-#include "engine/runner.h"
+#include "engine/embedded_runner.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,18 +16,20 @@ constexpr int kRoundsMax = 8;
 
 }  // namespace
 
-Result<std::unique_ptr<Runner>> Runner::Start(storage::FileSystem& files, Clock& clock,
-                                              const RunnerOptions& options) {
-  std::unique_ptr<Runner> runner(new Runner(clock, options));
+Result<std::unique_ptr<EmbeddedRunner>> EmbeddedRunner::Start(storage::FileSystem& files,
+                                                              Clock& clock,
+                                                              const RunnerOptions& options) {
+  std::unique_ptr<EmbeddedRunner> runner(new EmbeddedRunner(clock, options));
   if (Status opened = runner->Open(files); !opened.ok()) {
     return opened.error();
   }
   return runner;
 }
 
-Runner::Runner(Clock& clock, const RunnerOptions& options) : clock_(clock), options_(options) {}
+EmbeddedRunner::EmbeddedRunner(Clock& clock, const RunnerOptions& options)
+    : clock_(clock), options_(options) {}
 
-Status Runner::Open(storage::FileSystem& files) {
+Status EmbeddedRunner::Open(storage::FileSystem& files) {
   Result<Recovered> recovered = Recover(files, options_.data_directory, options_.journal);
   if (!recovered.ok()) {
     return recovered.error();
@@ -69,21 +71,19 @@ Status Runner::Open(storage::FileSystem& files) {
   return {};
 }
 
-Runner::~Runner() {
+EmbeddedRunner::~EmbeddedRunner() {
   Stop();
 }
 
-FrontId Runner::Attach(Front& front) {
+FrontId EmbeddedRunner::Attach(Front& front) {
   const std::lock_guard lock(drive_mutex_);
-  const FrontId id = next_front_++;
-  fronts_.emplace(id, &front);
-  return id;
+  return fronts_.Attach(front);
 }
 
-void Runner::Detach(FrontId front) {
+void EmbeddedRunner::Detach(FrontId front) {
   {
     const std::lock_guard lock(drive_mutex_);
-    fronts_.erase(front);
+    fronts_.Detach(front);
   }
   EngineInput input;
   input.kind = EngineInput::Kind::kFrontGone;
@@ -96,7 +96,7 @@ void Runner::Detach(FrontId front) {
   Drive();
 }
 
-void Runner::Submit(FrontId front, std::vector<Proposal>&& proposals) {
+void EmbeddedRunner::Submit(FrontId front, std::vector<Proposal>&& proposals) {
   {
     const std::lock_guard lock(inbox_mutex_);
     for (Proposal& proposal : proposals) {
@@ -107,7 +107,7 @@ void Runner::Submit(FrontId front, std::vector<Proposal>&& proposals) {
   Drive();
 }
 
-void Runner::Abandon(FrontId front, std::vector<std::uint64_t>&& tags) {
+void EmbeddedRunner::Abandon(FrontId front, std::vector<std::uint64_t>&& tags) {
   {
     const std::lock_guard lock(inbox_mutex_);
     for (const std::uint64_t tag : tags) {
@@ -122,14 +122,14 @@ void Runner::Abandon(FrontId front, std::vector<std::uint64_t>&& tags) {
   Drive();
 }
 
-void Runner::AddObserver(Observer& observer) {
+void EmbeddedRunner::AddObserver(Observer& observer) {
   const std::lock_guard lock(drive_mutex_);  // the ticker drives already
   observers_.push_back(&observer);
 }
 
 // Whoever cannot take the wheel may leave: the driver looks into the inbox once more after it has
 // let go of it.
-void Runner::Drive() {
+void EmbeddedRunner::Drive() {
   for (int round = 0; round < kRoundsMax;) {
     {
       const std::unique_lock lock(drive_mutex_, std::try_to_lock);
@@ -150,7 +150,7 @@ void Runner::Drive() {
 }
 
 // One turn: everything that was handed over goes into one batch. False if there was nothing to do.
-bool Runner::DriveOnce() {
+bool EmbeddedRunner::DriveOnce() {
   {
     const std::lock_guard lock(inbox_mutex_);
     taken_.swap(inbox_);
@@ -173,16 +173,16 @@ bool Runner::DriveOnce() {
   }
   if (any || append) {
     engine_->AnswerReads(clock_.Boot(), output_);
-    Deliver();
+    fronts_.Deliver(output_);
   }
   return any || append;
 }
 
-bool Runner::TickDue() {
+bool EmbeddedRunner::TickDue() {
   return clock_.Boot() - last_batch_at_ >= options_.tick;
 }
 
-void Runner::Append() {
+void EmbeddedRunner::Append() {
   const std::vector<journal::Entry>& entries = engine_->Seal(clock_);
   last_batch_at_ = clock_.Boot();
   if (Status appended = journal_->Append(entries); !appended.ok()) {
@@ -223,36 +223,16 @@ void Runner::Append() {
 }
 
 // After the last batch was applied, before its parts are moved out.
-void Runner::Measure(const std::vector<journal::Entry>& entries) {
+void EmbeddedRunner::Measure(const std::vector<journal::Entry>& entries) {
   state_time_.store(engine_->machine().now(), std::memory_order_relaxed);
-  const std::size_t commands = engine_->last_batch().commands.size();
-  if (commands == 0) {
-    return;  // a tick
-  }
   std::size_t bytes = 0;
   for (const journal::Entry& entry : entries) {
     bytes += entry.payload.size();
   }
-  commit_seconds_.Record(clock_.Boot() - last_batch_at_);
-  batch_commands_.Record(static_cast<double>(commands));
-  batch_bytes_.Record(static_cast<double>(bytes));
+  meter_.Record(clock_.Boot() - last_batch_at_, engine_->last_batch().commands.size(), bytes);
 }
 
-void Runner::Deliver() {
-  for (auto& [front, reply] : output_.replies) {
-    deliveries_[front].push_back(std::move(reply));
-  }
-  output_.replies.clear();
-  for (auto& [id, replies] : deliveries_) {
-    const auto found = fronts_.find(id);
-    if (!replies.empty() && found != fronts_.end()) {
-      found->second->OnReplies(std::exchange(replies, {}));
-    }
-    replies.clear();
-  }
-}
-
-void Runner::TickLoop() {
+void EmbeddedRunner::TickLoop() {
   Duration pause = options_.tick;
   while (!stopping_) {
     {
@@ -268,16 +248,16 @@ void Runner::TickLoop() {
 }
 
 // Expiries that did not fit into the last batch do not wait for the next tick.
-bool Runner::Catchup() {
+bool EmbeddedRunner::Catchup() {
   if (!engine_->HasBacklog() || !accepting_writes_) {
     return false;
   }
   Append();
-  Deliver();
+  fronts_.Deliver(output_);
   return true;
 }
 
-RunnerStats Runner::Stats() const {
+RunnerStats EmbeddedRunner::Stats() const {
   RunnerStats stats;
   {
     const std::lock_guard lock(stats_mutex_);
@@ -291,13 +271,11 @@ RunnerStats Runner::Stats() const {
   stats.inbox = inbox_size_;
   stats.state_time_lag = (clock_.Boot() - started_at_) -
                          (state_time_.load(std::memory_order_relaxed) - state_time_at_start_);
-  stats.commit_seconds = commit_seconds_.Read();
-  stats.batch_commands = batch_commands_.Read();
-  stats.batch_bytes = batch_bytes_.Read();
+  meter_.Read(stats);
   return stats;
 }
 
-void Runner::Stop() {
+void EmbeddedRunner::Stop() {
   if (stopping_.exchange(true)) {
     return;
   }

@@ -1,4 +1,4 @@
-#include "engine/runner.h"
+#include "engine/embedded_runner.h"
 
 #include <condition_variable>
 #include <filesystem>
@@ -108,7 +108,7 @@ class RunnerTest : public ::testing::Test {
     return options;
   }
   std::unique_ptr<Runner> Start(const RunnerOptions& options) {
-    Result<std::unique_ptr<Runner>> runner = Runner::Start(files_, clock_, options);
+    Result<std::unique_ptr<EmbeddedRunner>> runner = EmbeddedRunner::Start(files_, clock_, options);
     EXPECT_TRUE(runner.ok()) << runner.error().message;
     return std::move(runner.value());
   }
@@ -147,7 +147,7 @@ TEST_F(RunnerTest, WhatWasAnsweredIsThereAfterARestartAndTokensGoOnRising) {
 
 TEST_F(RunnerTest, ASecondRunnerOnTheDirectoryIsRefused) {
   const auto runner = Start(Options());
-  const Result<std::unique_ptr<Runner>> second = Runner::Start(files_, clock_, Options());
+  const Result<std::unique_ptr<EmbeddedRunner>> second = EmbeddedRunner::Start(files_, clock_, Options());
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, ErrorCode::kBusy);
 }
