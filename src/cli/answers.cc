@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "base/id.h"
 #include "base/overloaded.h"
 
@@ -271,32 +273,57 @@ Object NamespaceAnswer(const client::NamespaceResult& result) {
   return answer;
 }
 
+Object NodeAnswer(const client::NodeStatus& node) {
+  std::vector<Object> peers;
+  for (const client::PeerStatus& peer : node.nodes) {
+    peers.push_back({{"name", peer.name},
+                     {"address", peer.address},
+                     {"zone", peer.zone},
+                     {"alive", peer.alive},
+                     {"index", peer.index},
+                     {"snapshot_index", peer.snapshot_index}});
+  }
+  return {{"name", node.name},
+          {"leader", node.leader},
+          {"leader_address", node.leader_address},
+          {"phi", fmt::format("{:.1f}", node.phi)},
+          {"etcd_answers", node.etcd_answers},
+          {"takeovers", node.takeovers},
+          {"unknown_appends", node.unknown_appends},
+          {"relists", node.relists},
+          {"nodes", peers}};
+}
+
 Object StatusAnswer(const client::ServiceStatus& status) {
-  return {{"version", status.version},
-          {"role", status.role},
-          {"accepting_writes", status.accepting_writes},
-          {"grants_blocked_for_ms", ToMillis(status.grants_blocked_for)},
-          {"uptime_ms", ToMillis(status.uptime)},
-          {"state_time_ms", ToMillis(status.state_time)},
-          {"epoch", status.epoch},
-          {"index", status.index},
-          {"feature_level", status.feature_level},
-          {"fencing_token", Token(status.fencing_token)},
-          {"resources", status.resources},
-          {"holds", status.holds},
-          {"waiters", status.waiters},
-          {"sessions", status.sessions},
-          {"request_ids", status.request_ids},
-          {"queue_depth", status.queue_depth},
-          {"expiry_lag_ms", ToMillis(status.expiry_lag)},
-          {"batches", status.batches},
-          {"operations", status.operations},
-          {"syncs", status.syncs},
-          {"journal_first_index", status.journal_first_index},
-          {"snapshot_index", status.snapshot_index},
-          {"snapshot_age_ms", ToMillis(status.snapshot_age)},
-          {"shadow_lag", status.shadow_lag},
-          {"recommended_ttl_min_ms", ToMillis(status.recommended_ttl_min)}};
+  Object answer = {{"version", status.version},
+                   {"role", status.role},
+                   {"accepting_writes", status.accepting_writes},
+                   {"grants_blocked_for_ms", ToMillis(status.grants_blocked_for)},
+                   {"uptime_ms", ToMillis(status.uptime)},
+                   {"state_time_ms", ToMillis(status.state_time)},
+                   {"epoch", status.epoch},
+                   {"index", status.index},
+                   {"feature_level", status.feature_level},
+                   {"fencing_token", Token(status.fencing_token)},
+                   {"resources", status.resources},
+                   {"holds", status.holds},
+                   {"waiters", status.waiters},
+                   {"sessions", status.sessions},
+                   {"request_ids", status.request_ids},
+                   {"queue_depth", status.queue_depth},
+                   {"expiry_lag_ms", ToMillis(status.expiry_lag)},
+                   {"batches", status.batches},
+                   {"operations", status.operations},
+                   {"syncs", status.syncs},
+                   {"journal_first_index", status.journal_first_index},
+                   {"snapshot_index", status.snapshot_index},
+                   {"snapshot_age_ms", ToMillis(status.snapshot_age)},
+                   {"shadow_lag", status.shadow_lag},
+                   {"recommended_ttl_min_ms", ToMillis(status.recommended_ttl_min)}};
+  if (status.node.has_value()) {
+    answer.push_back({"node", NodeAnswer(*status.node)});
+  }
+  return answer;
 }
 
 ExitCode ExitCodeOf(const client::Refusal& refusal) {

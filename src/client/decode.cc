@@ -397,6 +397,27 @@ Result<FeatureLevelResult> DecodeFeatureLevel(std::string_view body) {
   return FeatureLevelResult{.level = from.level(), .accepted = from.accepted()};
 }
 
+std::optional<NodeStatus> NodeOf(const v1::GetStatusResponse& from) {
+  if (!from.has_node()) {
+    return std::nullopt;
+  }
+  const v1::NodeStatus& node = from.node();
+  NodeStatus to{.name = node.name(),
+                .leader = node.leader(),
+                .leader_address = node.leader_address(),
+                .phi = node.phi(),
+                .etcd_answers = node.etcd_answers(),
+                .takeovers = node.takeovers(),
+                .unknown_appends = node.unknown_appends(),
+                .relists = node.relists(),
+                .nodes = {}};
+  for (const v1::PeerStatus& peer : node.nodes()) {
+    to.nodes.push_back({peer.name(), peer.address(), peer.zone(), peer.alive(), peer.index(),
+                        peer.snapshot_index()});
+  }
+  return to;
+}
+
 Result<ServiceStatus> DecodeStatus(std::string_view body) {
   v1::GetStatusResponse from;
   if (!Parse(body, from)) {
@@ -426,7 +447,8 @@ Result<ServiceStatus> DecodeStatus(std::string_view body) {
                        .syncs = from.syncs(),
                        .accepting_writes = from.accepting_writes(),
                        .shadow_lag = from.shadow_lag(),
-                       .recommended_ttl_min = From(from.recommended_ttl_min())};
+                       .recommended_ttl_min = From(from.recommended_ttl_min()),
+                       .node = NodeOf(from)};
 }
 
 Result<HotResources> DecodeHotResources(std::string_view body) {

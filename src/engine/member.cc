@@ -295,6 +295,7 @@ void Member::Fail(Error error) {
 
 MemberStatus Member::Look() const {
   MemberStatus status;
+  status.name = options_.name;
   status.role = role_;
   if (!epoch_.vacant) {
     status.leader = epoch_.node;

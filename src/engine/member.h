@@ -84,6 +84,7 @@ class MemberHost {
 };
 
 struct MemberStatus {
+  std::string name;
   Role role = Role::kJoining;
   std::string leader;  // its name; empty: nobody, as far as this node knows
   std::string leader_address;

@@ -292,6 +292,41 @@ void Restrict(const Caller& caller, v1::ListNamespacesResponse& response) {
               items.end());
 }
 
+// As it is shown: "leader", "standby", ...
+std::string RoleOf(engine::Role role) {
+  if (role == engine::Role::kLeading) {
+    return "leader";
+  }
+  std::string name = engine::RoleName(role);
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return name;
+}
+
+void WriteNode(const engine::MemberStatus& member, v1::GetStatusResponse& response) {
+  response.set_role(RoleOf(member.role));
+  response.set_epoch(member.epoch);
+  v1::NodeStatus& node = *response.mutable_node();
+  node.set_name(member.name);
+  node.set_leader(member.leader);
+  node.set_leader_address(member.leader_address);
+  node.set_phi(member.phi);
+  node.set_etcd_answers(member.etcd_answers);
+  node.set_takeovers(member.takeovers);
+  node.set_unknown_appends(member.unknown_appends);
+  node.set_relists(member.relists);
+  for (const engine::PeerState& peer : member.peers) {
+    v1::PeerStatus& row = *node.add_nodes();
+    row.set_name(peer.name);
+    row.set_address(peer.record.address);
+    row.set_zone(peer.record.zone);
+    row.set_alive(peer.alive);
+    row.set_index(peer.record.applied);
+    row.set_snapshot_index(peer.record.snapshot_index);
+  }
+}
+
 void WriteStats(const engine::RunnerStats& stats, BootTime now, WallTime wall,
                 Duration recommended_ttl_min, v1::GetStatusResponse& response) {
   WriteDuration(recommended_ttl_min, *response.mutable_recommended_ttl_min());
@@ -310,6 +345,10 @@ void WriteStats(const engine::RunnerStats& stats, BootTime now, WallTime wall,
   response.set_batches(stats.engine.batches);
   response.set_operations(stats.engine.commands + stats.engine.reads);
   // Read at different moments: the shadow may be ahead of what the engine said.
+  if (stats.member.has_value()) {
+    WriteNode(*stats.member, response);
+    return;  // it has no shadow
+  }
   response.set_shadow_lag(stats.engine.index - std::min(stats.engine.index, stats.shadow.index));
 }
 

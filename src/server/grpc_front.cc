@@ -20,6 +20,10 @@ namespace {
 
 // Events handled before the turn is handed to the engine: the queue never starves it.
 constexpr int kTurnEventsMax = 1024;
+// A poll handles one connection and may find nothing for us there (a ping, a window update), though
+// others are ready. A turn that ended at the first such poll would commit a few operations at a
+// time, and let the rest wait for several commits.
+constexpr int kEmptyPollsMax = 4;
 
 // What gRPC says about single connections is for developers, its complaints are for operators to
 // look at.
@@ -127,11 +131,14 @@ class GrpcFront::Impl {
     bool ok = false;
     while (queue_->Next(&tag, &ok)) {
       static_cast<Completion*>(tag)->OnCompletion(ok);
-      for (int events = 1; events < kTurnEventsMax; ++events) {
+      for (int events = 1, empty = 0; events < kTurnEventsMax && empty < kEmptyPollsMax;) {
         if (queue_->AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_REALTIME)) !=
             grpc::CompletionQueue::GOT_EVENT) {
-          break;
+          ++empty;
+          continue;
         }
+        empty = 0;
+        ++events;
         static_cast<Completion*>(tag)->OnCompletion(ok);
       }
       loop_.EndTurn();

@@ -460,6 +460,28 @@ struct FeatureLevelResult {
   bool accepted = false;
 };
 
+struct PeerStatus {
+  std::string name;
+  std::string address;  // for the other nodes
+  std::string zone;
+  bool alive = false;
+  std::uint64_t index = 0;  // of its state, a moment ago
+  std::uint64_t snapshot_index = 0;
+};
+
+// What a replicated node knows of its cluster.
+struct NodeStatus {
+  std::string name;
+  std::string leader;  // empty: nobody leads, as far as this node knows
+  std::string leader_address;
+  double phi = 0;  // of a standby: how sure it is that the leader is gone; it acts at 8
+  bool etcd_answers = false;
+  std::uint64_t takeovers = 0;
+  std::uint64_t unknown_appends = 0;
+  std::uint64_t relists = 0;
+  std::vector<PeerStatus> nodes;
+};
+
 struct ServiceStatus {
   std::string version;
   std::string role;
@@ -486,6 +508,7 @@ struct ServiceStatus {
   bool accepting_writes = false;
   std::uint64_t shadow_lag = 0;
   Duration recommended_ttl_min{};
+  std::optional<NodeStatus> node;  // absent when embedded
 };
 
 // One of the busiest resources; its counts fade (admin.proto says how).
