@@ -1,5 +1,7 @@
 // RunLocksBench's report as JSON and as text.
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -38,6 +40,23 @@ const char* RequestIdsName(RequestIds mode) {
 Json OfLatency(const LatencySummary& latency) {
   return Json{{"count", latency.count},   {"p50_ms", latency.p50_ms},   {"p95_ms", latency.p95_ms},
               {"p99_ms", latency.p99_ms}, {"p999_ms", latency.p999_ms}, {"max_ms", latency.max_ms}};
+}
+
+Json OfTimeline(const std::vector<LoadSecond>& timeline) {
+  Json rows = Json::array();
+  for (const LoadSecond& second : timeline) {
+    Json row{{"at_s", second.at}, {"errors", second.errors}};
+    for (const auto& [name, latency] : {std::pair("acquire", &second.acquire),
+                                        std::pair("renew", &second.renew),
+                                        std::pair("release", &second.release)}) {
+      row[name] = Json{{"count", latency->count},
+                       {"p50_ms", latency->p50_ms},
+                       {"p99_ms", latency->p99_ms},
+                       {"max_ms", latency->max_ms}};
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 Json OfOptions(const LocksBenchOptions& options) {
@@ -98,6 +117,7 @@ std::string ToJson(const BenchReport& report) {
                   {"window_gap", OfLatency(load.window_gap)},
                   {"longest_gap_ms", load.longest_gap_ms},
                   {"backlog", report.backlog},
+                  {"timeline", OfTimeline(load.timeline)},
                   {"refusals", load.refusals},
                   {"errors", load.errors},
                   {"client_cpu_percent", load.client_cpu_percent},

@@ -69,16 +69,20 @@ void Recorder::Operation(Verb verb, LoadTime from, LoadTime now) {
   if (!Measuring(now)) {
     return;
   }
+  EnterSecond(now);
   ++result_.operations;
   switch (verb) {
     case Verb::kAcquire:
       acquire_.Record(now - from);
+      second_acquire_.Record(now - from);
       break;
     case Verb::kRenew:
       renew_.Record(now - from);
+      second_renew_.Record(now - from);
       break;
     case Verb::kRelease:
       release_.Record(now - from);
+      second_release_.Record(now - from);
       break;
   }
   Completed(now - from, now);
@@ -104,6 +108,8 @@ void Recorder::Refused(std::string_view kind, LoadTime now) {
 void Recorder::Failed(std::string_view kind, LoadTime now) {
   ++interval_errors_;
   if (Measuring(now)) {
+    EnterSecond(now);
+    ++second_errors_;
     Count(result_.errors, kind);
   }
 }
@@ -118,6 +124,24 @@ void Recorder::Completed(Duration latency, LoadTime now) {
   worst_in_window_ = std::max(worst_in_window_, latency);
   gap_in_window_ = std::max<Duration>(gap_in_window_, now - last_completion_);
   last_completion_ = std::max(last_completion_, now);
+}
+
+void Recorder::EnterSecond(LoadTime now) {
+  const auto second = static_cast<int>((now - measure_from_) / Seconds(1));
+  while (second_ < second) {
+    CloseSecond();
+  }
+}
+
+// Also of a second in which nothing was done.
+void Recorder::CloseSecond() {
+  result_.timeline.push_back({second_, Summarize(second_acquire_), Summarize(second_renew_),
+                              Summarize(second_release_), second_errors_});
+  second_acquire_.Clear();
+  second_renew_.Clear();
+  second_release_.Clear();
+  second_errors_ = 0;
+  ++second_;
 }
 
 void Recorder::CloseWindow() {
@@ -146,6 +170,7 @@ void Recorder::PrintProgress(LoadTime now) {
 LoadResult Recorder::Finish() {
   HF_CHECK(sampled_end_, "Finish before the end of the measurement was seen by Advance");
   CloseWindow();
+  EnterSecond(end_);
   // A run that ends in silence had a gap too.
   window_gap_.Record(end_ - last_completion_);
   result_.seconds = InSeconds(options_.duration);

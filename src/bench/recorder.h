@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -23,6 +24,15 @@ using LoadClock = std::chrono::steady_clock;
 using LoadTime = LoadClock::time_point;
 
 enum class Verb { kAcquire, kRenew, kRelease };
+
+// One second of the measurement.
+struct LoadSecond {
+  int at = 0;  // its number, from 0
+  LatencySummary acquire;
+  LatencySummary renew;
+  LatencySummary release;
+  std::uint64_t errors = 0;
+};
 
 struct LoadResult {
   double seconds = 0;       // measured, without warm-up
@@ -42,6 +52,7 @@ struct LoadResult {
   std::map<std::string, std::uint64_t, std::less<>> refusals;  // domain outcomes, such as HELD
   std::map<std::string, std::uint64_t, std::less<>>
       errors;                     // operating errors, such as UNAVAILABLE
+  std::vector<LoadSecond> timeline;
   double client_cpu_percent = 0;  // of one core, this process
   double server_cpu_percent = 0;  // of one core; 0 if no server pid was given
   double other_cpu_percent = 0;   // of one core, every other process of the machine
@@ -82,6 +93,8 @@ class Recorder {
   bool Measuring(LoadTime now) const { return now >= measure_from_ && now < end_; }
   void Completed(Duration latency, LoadTime now);
   void CloseWindow();
+  void EnterSecond(LoadTime now);
+  void CloseSecond();
   void PrintProgress(LoadTime now);
 
   const Options options_;
@@ -89,6 +102,10 @@ class Recorder {
   const LoadTime end_;
   LoadResult result_;
   Histogram acquire_, renew_, release_, pair_;
+
+  int second_ = 0;
+  std::uint64_t second_errors_ = 0;
+  Histogram second_acquire_, second_renew_, second_release_;
 
   Histogram window_worst_, window_gap_;
   std::int64_t window_ = 0;
