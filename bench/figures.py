@@ -148,7 +148,7 @@ def steady(binary, folder):
             before, cpu = server.metrics(), server.cpu_seconds()
             # The warm-up is long enough to take the 20,000 leases and to work off what they delayed.
             report = server.call("bench", "locks", "--mode", "stream", "--rate", "2000",
-                                 "--holds", "20000", *ids, "--warm-up", "25s", "--duration", "30s")
+                                 "--concurrency", "256", "--holds", "20000", *ids, "--warm-up", "25s", "--duration", "30s")
             after, spent = server.metrics(), server.cpu_seconds() - cpu
             done = sum(after[f'holdfast_operations_total{{kind="{kind}"}}'] -
                        before[f'holdfast_operations_total{{kind="{kind}"}}']

@@ -170,6 +170,27 @@ int ShowStatus(const Invocation& invocation) {
   });
 }
 
+int StepDown(const Invocation& invocation) {
+  return WithClient(invocation, [&](client::Client& client) {
+    const auto result = client.StepDown();
+    if (!result.ok()) {
+      return Fail(invocation, result.error());
+    }
+    Print(invocation.format, {{"stepping_down", *result}});
+    return static_cast<int>(*result ? kDone : kNotAcquired);
+  });
+}
+
+void AddStepDown(CommandLine& line) {
+  line.OnService("step-down", "Service",
+                 "Let another node of a replicated cluster lead. Ask the node that leads, by its "
+                 "own endpoint: it commits what is queued, another one takes over at once, and "
+                 "nobody notices a gap. Any other node answers that it does not lead.")
+      .Example("holdfast step-down --endpoints NODE:7420")
+      .Exits({kNotAcquired})
+      .Run(StepDown);
+}
+
 void AddStatus(CommandLine& line) {
   line.OnService("status", kChapter,
                  "Show the state of the service: its place in the log, the newest fencing token, "
@@ -187,6 +208,7 @@ void AddLookVerbs(CommandLine& line) {
   AddWatch(line);
   AddCheckToken(line);
   AddStatus(line);
+  AddStepDown(line);
 }
 
 }  // namespace holdfast::cli

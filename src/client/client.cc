@@ -431,6 +431,10 @@ Result<FeatureLevelResult> Client::SetFeatureLevel(std::uint32_t level) {
                                         DecodeFeatureLevel);
 }
 
+Result<bool> Client::StepDown() {
+  return impl_->Ask<bool>(Repeat::kOnce, EncodeStepDown(), DecodeStepDown);
+}
+
 Result<ServiceStatus> Client::GetStatus() {
   return impl_->Ask<ServiceStatus>(Repeat::kRead, EncodeGetStatus(), DecodeStatus);
 }

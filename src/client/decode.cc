@@ -397,6 +397,16 @@ Result<FeatureLevelResult> DecodeFeatureLevel(std::string_view body) {
   return FeatureLevelResult{.level = from.level(), .accepted = from.accepted()};
 }
 
+Result<bool> DecodeStepDown(std::string_view body) {
+  v1::StepDownResponse from;
+  if (!Parse(body, from)) {
+    return Unreadable("step-down");
+  }
+  return from.stepping_down();
+}
+
+namespace {
+
 std::optional<NodeStatus> NodeOf(const v1::GetStatusResponse& from) {
   if (!from.has_node()) {
     return std::nullopt;
@@ -417,6 +427,8 @@ std::optional<NodeStatus> NodeOf(const v1::GetStatusResponse& from) {
   }
   return to;
 }
+
+}  // namespace
 
 Result<ServiceStatus> DecodeStatus(std::string_view body) {
   v1::GetStatusResponse from;

@@ -283,6 +283,10 @@ RawRequest EncodeListHotResources(const std::string& name_space, std::uint32_t l
   return Raw("/holdfast.v1.Admin/ListHotResources", to);
 }
 
+RawRequest EncodeStepDown() {
+  return Raw("/holdfast.v1.Admin/StepDown", v1::StepDownRequest());
+}
+
 RawRequest EncodeGetStatus() {
   return Raw("/holdfast.v1.Admin/GetStatus", v1::GetStatusRequest());
 }

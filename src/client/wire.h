@@ -33,6 +33,7 @@ RawRequest EncodeDeleteNamespace(const std::string& name);
 RawRequest EncodeListNamespaces();
 RawRequest EncodeSetFeatureLevel(std::uint32_t level);
 RawRequest EncodeGetStatus();
+RawRequest EncodeStepDown();
 RawRequest EncodeListHotResources(const std::string& name_space, std::uint32_t limit);
 
 // An answer that cannot be read, or has no outcome that this build knows, is kInternal.
@@ -55,6 +56,7 @@ Result<NamespaceResult> DecodeNamespace(std::string_view body);
 Result<std::vector<NamespaceResult>> DecodeNamespaces(std::string_view body);
 Result<FeatureLevelResult> DecodeFeatureLevel(std::string_view body);
 Result<ServiceStatus> DecodeStatus(std::string_view body);
+Result<bool> DecodeStepDown(std::string_view body);
 Result<HotResources> DecodeHotResources(std::string_view body);
 
 // The answer to `request`, which tells its type.

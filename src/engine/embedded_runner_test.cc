@@ -147,7 +147,8 @@ TEST_F(RunnerTest, WhatWasAnsweredIsThereAfterARestartAndTokensGoOnRising) {
 
 TEST_F(RunnerTest, ASecondRunnerOnTheDirectoryIsRefused) {
   const auto runner = Start(Options());
-  const Result<std::unique_ptr<EmbeddedRunner>> second = EmbeddedRunner::Start(files_, clock_, Options());
+  const Result<std::unique_ptr<EmbeddedRunner>> second =
+      EmbeddedRunner::Start(files_, clock_, Options());
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, ErrorCode::kBusy);
 }

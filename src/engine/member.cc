@@ -72,6 +72,16 @@ Route Member::RouteOf() const {
 
 void Member::Accept(EngineInput&& input) {
   if (role_ == Role::kLeading) {
+    if (const std::string older = NodeBelow(input); !older.empty()) {
+      output_.replies.emplace_back(
+          input.front, Reply{input.proposal.tag,
+                             Error{ErrorCode::kUnsupported,
+                                   "node " + older + " does not know that feature level",
+                                   {},
+                                   {}},
+                             0});
+      return;
+    }
     engine_->Accept(std::move(input), output_);
     return;
   }
@@ -85,6 +95,21 @@ void Member::Accept(EngineInput&& input) {
       Reply{input.proposal.tag,
             Error{ErrorCode::kOverloaded, "this node is about to lead; its queue is full", {}, {}},
             0});
+}
+
+// The first live node that does not know the feature level that the command asks for.
+std::string Member::NodeBelow(const EngineInput& input) const {
+  const auto* command = std::get_if<core::Command>(&input.proposal.request);
+  const auto* set =
+      command != nullptr ? std::get_if<core::SetFeatureLevel>(&command->body) : nullptr;
+  if (set != nullptr) {
+    for (const auto& [name, peer] : peers_) {
+      if (peer.alive && peer.record.feature_level_max < set->level) {
+        return name;
+      }
+    }
+  }
+  return {};
 }
 
 void Member::OnAnswer(CallId id, const etcd::Answer& answer) {
@@ -152,7 +177,7 @@ void Member::Advance() {
       break;
     case Role::kStandby:
       WakeAt(now_ + kStandbyLooks);
-      if (step_ == Step::kNone && !stepping_down_ && now_ >= takeover_not_before_) {
+      if (step_ == Step::kNone && !leaving_ && now_ >= takeover_not_before_) {
         if (epoch_.vacant) {
           TakeOver();
         } else if (detector_.Suspects(now_)) {
@@ -307,6 +332,8 @@ MemberStatus Member::Look() const {
   status.first_index = trim_.first_index;
   status.snapshot_index = snapshot_index_;
   status.takeovers = takeovers_;
+  status.appends = appends_;
+  status.appended_bytes = appended_bytes_;
   status.unknown_appends = unknown_appends_;
   status.relists = relists_;
   status.etcd_answers = !refusing_;

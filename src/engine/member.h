@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/limits.h"
 #include "core/machine.h"
 #include "engine/clock.h"
 #include "engine/detector.h"
@@ -53,7 +54,9 @@ struct MemberOptions {
   Duration refuse_after = Seconds(2);  // of a leader without an answer from etcd
   Duration beat = Seconds(2);          // between two writes of the node's record
   Duration alive_for = Seconds(10);    // without a beat
-  std::uint64_t snapshot_bytes = std::uint64_t{64} << 20U;  // of log between two snapshots
+  Duration stand_back = Seconds(3);    // after it has stepped down: others go first
+  std::uint32_t feature_level_max = core::kFeatureLevelMax;  // lower only in tests
+  std::uint64_t snapshot_bytes = std::uint64_t{64} << 20U;   // of log between two snapshots
   std::uint64_t log_bytes_max = std::uint64_t{512}
                                 << 20U;  // then trimming does not wait for slow standbys
 };
@@ -93,11 +96,18 @@ struct MemberStatus {
   double phi = 0;  // of a standby
   std::uint64_t first_index = 0;
   std::uint64_t snapshot_index = 0;
-  std::uint64_t takeovers = 0;        // won by this node
+  std::uint64_t takeovers = 0;  // won by this node
+  std::uint64_t appends = 0;    // by this node
+  std::uint64_t appended_bytes = 0;
   std::uint64_t unknown_appends = 0;  // answers that left open whether an append was done
   std::uint64_t relists = 0;          // the watch had to be begun anew
   bool etcd_answers = true;
   std::vector<PeerState> peers;
+};
+
+enum class StepDownFor : std::uint8_t {
+  kNow,  // others go first
+  kGood  // this process does not take over any more
 };
 
 // Where a request goes.
@@ -133,10 +143,9 @@ class Member {
   void Advance();
   BootTime NextWake() const { return next_wake_; }
 
-  // As leader: commits what is queued, then lets another node lead at once. Afterwards, and as
-  // standby, this node does not take over any more.
-  void StepDown();
-  bool SteppedDown() const { return stepping_down_ && role_ != Role::kLeading; }
+  // As leader: commits what is queued, then lets another node lead at once.
+  void StepDown(StepDownFor how);
+  bool SteppedDown() const { return leaving_ && role_ != Role::kLeading; }
 
   // A batch is on its way: what is accepted now waits for its end anyway.
   bool Busy() const { return role_ == Role::kLeading && main_call_ != 0; }
@@ -222,6 +231,7 @@ class Member {
   void RefusePending();
   void Fail(Error error);
   bool CheckCluster(const etcd::Answer& answer);
+  std::string NodeBelow(const EngineInput& input) const;
   void WakeAt(BootTime at) { next_wake_ = std::min(next_wake_, at); }
 
   MemberHost& host_;
@@ -280,8 +290,9 @@ class Member {
   std::size_t next_entry_ = 0;
   BootTime last_batch_at_{};
   std::size_t last_batch_bytes_ = 0;
-  bool stepping_down_ = false;
-  bool refusing_ = false;  // etcd has been silent for too long
+  bool stepping_down_ = false;  // a leader that hands over
+  bool leaving_ = false;        // it does not take over any more
+  bool refusing_ = false;       // etcd has been silent for too long
   std::uint64_t reserving_ = 0;
 
   // Upkeep.
@@ -299,6 +310,8 @@ class Member {
 
   EngineStats idle_stats_;
   std::uint64_t takeovers_ = 0;
+  std::uint64_t appends_ = 0;
+  std::uint64_t appended_bytes_ = 0;
   std::uint64_t unknown_appends_ = 0;
   std::uint64_t relists_ = 0;
 };

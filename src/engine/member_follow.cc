@@ -188,7 +188,9 @@ bool Member::AdoptEpoch(const etcd::KeyValue& pair) {
                         ? std::clamp(takeover_gap_ * 2, kGapMin, kGapMax)
                         : kGapMin;
     // A log that this node has just met needs no gap.
-    takeover_not_before_ = epoch_revision_ == 0 ? now_ : now_ + takeover_gap_;
+    if (epoch_revision_ != 0) {
+      takeover_not_before_ = std::max(takeover_not_before_, now_ + takeover_gap_);
+    }
     epoch_changed_at_ = now_;
   }
   epoch_ = std::move(*record);

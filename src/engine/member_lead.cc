@@ -92,6 +92,8 @@ void Member::OnAppend(const etcd::Answer& answer) {
   const journal::Entry& entry = (*entries_)[next_entry_];
   follower_.Appended(entry);
   log_bytes_ += entry.payload.size();
+  ++appends_;
+  appended_bytes_ += entry.payload.size();
   bytes_since_snapshot_ += entry.payload.size();
   last_batch_bytes_ += entry.payload.size();
   if (++next_entry_ < entries_->size()) {
@@ -164,15 +166,21 @@ void Member::Resign(const char* why) {
   replayer_.emplace(*machine_);
   last_checked_ = false;
   refusing_ = false;
+  if (std::exchange(stepping_down_, false)) {
+    takeover_not_before_ = now_ + options_.stand_back;
+  }
   step_ = Step::kNone;
   main_call_ = 0;
   BecomeRole(Role::kJoining);
   WakeAt(now_);
 }
 
-void Member::StepDown() {
-  stepping_down_ = true;
-  WakeAt(clock_.Boot());
+void Member::StepDown(StepDownFor how) {
+  leaving_ = leaving_ || how == StepDownFor::kGood;
+  stepping_down_ = role_ == Role::kLeading;
+  now_ = clock_.Boot();
+  takeover_not_before_ = std::max(takeover_not_before_, now_ + options_.stand_back);
+  WakeAt(now_);
 }
 
 }  // namespace holdfast::engine

@@ -22,7 +22,7 @@ etcd::NodeRecord Member::MyRecord() const {
   record.snapshot_hash = snapshot_hash_;
   record.beat = beats_;
   record.incarnation = options_.incarnation;
-  record.feature_level_max = core::kFeatureLevelMax;
+  record.feature_level_max = options_.feature_level_max;
   return record;
 }
 

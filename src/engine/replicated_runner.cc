@@ -393,9 +393,10 @@ void ReplicatedRunner::Publish() {
   if (all) {
     published_at_ = now;
     stats_.member = member_->Look();
-    stats_.accepting_writes =
-        member_->role() == Role::kStandby || member_->RouteOf() == Route::kHere;
+    stats_.accepting_writes = member_->RouteOf() != Route::kNowhere;
     stats_.journal_first_index = stats_.member->first_index;
+    stats_.journal.appends = stats_.member->appends;
+    stats_.journal.bytes_appended = stats_.member->appended_bytes;
   }
 }
 
@@ -411,8 +412,9 @@ RunnerStats ReplicatedRunner::Stats() const {
   return stats;
 }
 
-void ReplicatedRunner::StepDown() {
-  Post([this] { member_->StepDown(); });
+bool ReplicatedRunner::StepDown() {
+  Post([this] { member_->StepDown(StepDownFor::kNow); });
+  return true;
 }
 
 void ReplicatedRunner::Stop() {
@@ -422,7 +424,7 @@ void ReplicatedRunner::Stop() {
   std::mutex mutex;
   std::condition_variable changed;
   bool handed_over = false;
-  StepDown();
+  Post([this] { member_->StepDown(StepDownFor::kGood); });
   const BootTime until = clock_.Boot() + options_.hand_over_timeout;
   while (!handed_over && clock_.Boot() < until) {
     std::unique_lock lock(mutex);

@@ -55,8 +55,7 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   RunnerStats Stats() const override;
   // Hands over first if it leads.
   void Stop() override;
-  // Lets another node lead; this one goes on as a standby that never takes over.
-  void StepDown();
+  bool StepDown() override;
 
   // For a peer; any thread.
   Result<journal::Snapshot> NewestSnapshot();

@@ -53,6 +53,9 @@ class Runner {
   // Before the first Attach only. `observer` must outlive the runner.
   virtual void AddObserver(Observer& observer) = 0;
 
+  // Lets another node lead for now. False if nobody else ever can.
+  virtual bool StepDown() { return false; }
+
   virtual WatchHub& watches() = 0;
   virtual RunnerStats Stats() const = 0;
   // Refuses new proposals (kUnavailable), commits what is queued and ends the threads. Requests

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -117,14 +118,19 @@ class GrpcClient : public Client {
     });
   }
 
+  // The queue may be shut down only when nothing will be started on it any more.
   ~GrpcClient() override {
     StopWatch();
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       closing_ = true;
       for (TxnCall* call : calls_) {
         call->context.TryCancel();
       }
+      if (login_ != nullptr) {
+        login_->context.TryCancel();
+      }
+      idle_.wait(lock, [this] { return calls_.empty() && watches_ == 0 && login_ == nullptr; });
     }
     queue_.Shutdown();
     thread_.join();
@@ -167,6 +173,7 @@ class GrpcClient : public Client {
     }
     Authorize(call->context);
     watch_ = call.release();
+    ++watches_;
     watch_->stream = pb::Watch::NewStub(watch_channels_[watch_->endpoint])
                          ->PrepareAsyncWatch(&watch_->context, &queue_);
     watch_->stream->StartCall(static_cast<Tag*>(watch_));
@@ -212,6 +219,10 @@ class GrpcClient : public Client {
     {
       const std::lock_guard lock(mutex_);
       calls_.erase(&call);
+      idle_.notify_one();
+      if (closing_) {
+        return;
+      }
     }
     if (call.status.ok()) {
       handlers_.on_answer(call.id, ResultOf(std::move(call.response)));
@@ -234,14 +245,16 @@ class GrpcClient : public Client {
   }
 
   void OnWatchEnd(WatchCall& call) {
-    Failed(call.endpoint);
     {
       const std::lock_guard lock(mutex_);
+      --watches_;
+      idle_.notify_one();
       if (watch_ != &call) {
         return;  // stopped
       }
       watch_ = nullptr;
     }
+    Failed(call.endpoint);
     const std::string why = call.why.empty() ? call.status.error_message() : call.why;
     handlers_.on_news(call.id,
                       wire::WatchEnd{Error{ErrorCode::kUnavailable, "etcd: " + why, {}, {}}});
@@ -249,7 +262,8 @@ class GrpcClient : public Client {
 
   void OnLogin(LoginCall& call) {
     const std::lock_guard lock(mutex_);
-    logging_in_ = false;
+    login_ = nullptr;
+    idle_.notify_one();
     if (call.status.ok()) {
       token_ = call.response.token();
     } else {
@@ -279,12 +293,12 @@ class GrpcClient : public Client {
 
   // Under mutex_, or before the thread runs.
   void LogIn() {
-    if (options_.user.empty() || logging_in_ || closing_) {
+    if (options_.user.empty() || login_ != nullptr || closing_) {
       return;
     }
-    logging_in_ = true;
     token_.clear();
     auto* call = new LoginCall;
+    login_ = call;
     call->client = this;
     call->context.set_deadline(DeadlineAfter(Seconds(5)));
     call->context.set_wait_for_ready(true);
@@ -310,10 +324,12 @@ class GrpcClient : public Client {
   std::atomic<std::size_t> current_{0};
 
   std::mutex mutex_;
+  std::condition_variable idle_;
   std::set<TxnCall*> calls_;
-  WatchCall* watch_ = nullptr;
+  WatchCall* watch_ = nullptr;  // the one that counts
+  std::size_t watches_ = 0;     // of which gRPC still has something
+  LoginCall* login_ = nullptr;
   std::string token_;
-  bool logging_in_ = false;
   bool closing_ = false;
 
   std::thread thread_;

@@ -28,6 +28,10 @@ void Complete(Loop& loop, const Caller& caller, [[maybe_unused]] const Request& 
       return request.namespace_().empty() ? MayUse(caller, name) : name == request.namespace_();
     };
     WriteHot(loop.telemetry()->Hot(request.limit(), may_see), response);
+  } else if constexpr (std::is_same_v<Response, v1::StepDownResponse>) {
+    const auto member = loop.runner().Stats().member;
+    response.set_stepping_down(member.has_value() && member->role == engine::Role::kLeading &&
+                               loop.runner().StepDown());
   } else if constexpr (std::is_same_v<Response, v1::ListNamespacesResponse>) {
     Restrict(caller, response);
   }

@@ -177,7 +177,7 @@ TEST_F(ConfigTest, EveryPrintedOptionHasAMeaning) {
     before = line;
   }
   EXPECT_GT(options, 15);
-  EXPECT_LT(options, 40);
+  EXPECT_LT(options, 60);
 }
 
 TEST_F(ConfigTest, ReadsAndPrintsUnits) {

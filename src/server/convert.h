@@ -45,6 +45,8 @@ class DescribeSessionResponse;
 class GetNamespaceRequest;
 class GetStatusRequest;
 class GetStatusResponse;
+class StepDownRequest;
+class StepDownResponse;
 class KeepAliveRequest;
 class KeepAliveResponse;
 class LeaderRequest;
@@ -116,6 +118,7 @@ extern const Verb<v1::GetNamespaceRequest, v1::NamespaceResponse> kDeleteNamespa
 extern const Verb<v1::SetFeatureLevelRequest, v1::SetFeatureLevelResponse> kSetFeatureLevel;
 // The part of the status that the state knows; WriteStats adds the rest.
 extern const Verb<v1::GetStatusRequest, v1::GetStatusResponse> kGetStatus;
+extern const Verb<v1::StepDownRequest, v1::StepDownResponse> kStepDown;
 void WriteStats(const engine::RunnerStats& stats, BootTime now, WallTime wall,
                 Duration recommended_ttl_min, v1::GetStatusResponse& response);
 

@@ -197,6 +197,18 @@ Result<EngineRequest> ReadStatus(v1::GetStatusRequest& /*request*/,
   return EngineRequest(core::Query(core::GetCounts{}));
 }
 
+// What it is about is not the state: complete.h does the rest.
+Result<EngineRequest> ReadStepDown(v1::StepDownRequest& /*request*/,
+                                   const std::string& /*principal*/) {
+  return EngineRequest(core::Query(core::GetCounts{}));
+}
+
+Status WriteStepDown(const v1::StepDownRequest& /*request*/, engine::Reply& reply,
+                     v1::StepDownResponse& /*response*/) {
+  const auto view = ViewIn(reply, "");
+  return view.ok() ? Status() : Status(view.error());
+}
+
 Status WriteStatus(const v1::GetStatusRequest& /*request*/, engine::Reply& reply,
                    v1::GetStatusResponse& response) {
   const auto view = ViewIn(reply, "");
@@ -283,6 +295,8 @@ constinit const Verb<v1::SetFeatureLevelRequest, v1::SetFeatureLevelResponse> kS
     "SetFeatureLevel", Access::kAdmin, ReadFeatureLevel, WriteFeatureLevel};
 constinit const Verb<v1::GetStatusRequest, v1::GetStatusResponse> kGetStatus{
     "GetStatus", Access::kUser, ReadStatus, WriteStatus};
+constinit const Verb<v1::StepDownRequest, v1::StepDownResponse> kStepDown{
+    "StepDown", Access::kAdmin, ReadStepDown, WriteStepDown};
 
 void Restrict(const Caller& caller, v1::ListNamespacesResponse& response) {
   auto& items = *response.mutable_namespaces();

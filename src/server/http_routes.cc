@@ -110,6 +110,7 @@ std::vector<HttpRoute> MakeRoutes() {
   routes.push_back(RouteOf("/v1/namespaces/delete", kPost, kDeleteNamespace));
   routes.push_back(RouteOf("/v1/feature-level/set", kPost, kSetFeatureLevel));
   routes.push_back(RouteOf("/v1/status", kGetOrPost, kGetStatus));
+  routes.push_back(RouteOf("/v1/step-down", kPost, kStepDown));
   routes.push_back(RouteOf("/v1/hot-resources", kGetOrPost, kListHotResources));
   routes.push_back(ServiceRoute("/metrics", HttpRoute::Kind::kMetrics));
   routes.push_back(ServiceRoute("/healthz", HttpRoute::Kind::kHealth));

@@ -1,5 +1,6 @@
 #include "server/metrics.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <sstream>
 #include <utility>
@@ -129,6 +130,29 @@ void AddLog(Families& families, const v1::GetStatusResponse& status,
   }
 }
 
+// Of an embedded server: it leads, alone.
+void AddCluster(Families& families, const engine::RunnerStats& stats) {
+  engine::MemberStatus alone;
+  alone.role = engine::Role::kLeading;
+  const engine::MemberStatus& member = stats.member.has_value() ? *stats.member : alone;
+  const auto alive = std::count_if(member.peers.begin(), member.peers.end(),
+                                   [](const engine::PeerState& peer) { return peer.alive; });
+  families.Gauge("holdfast_node_leads", "1 if this node leads.",
+                 member.role == engine::Role::kLeading ? 1 : 0);
+  families.Gauge("holdfast_node_failed", "1 if this node must not go on, and refuses everything.",
+                 member.role == engine::Role::kFailed ? 1 : 0);
+  families.Gauge("holdfast_node_phi", "How sure a standby is that the leader is gone.", member.phi);
+  families.Gauge("holdfast_nodes_alive", "Nodes of the cluster that live, as this one sees it.",
+                 std::max<std::ptrdiff_t>(alive, 1));
+  families.Counter("holdfast_node_takeovers_total", "Leaderships that this node has begun.",
+                   member.takeovers);
+  families.Counter("holdfast_log_unknown_appends_total",
+                   "Answers of etcd that left open whether an append was done.",
+                   member.unknown_appends);
+  families.Counter("holdfast_log_relists_total", "Watches of the log that had to begin anew.",
+                   member.relists);
+}
+
 void AddState(Families& families, const v1::GetStatusResponse& status,
               const engine::RunnerStats& stats) {
   families.Gauge("holdfast_resources", "Resources that the state knows.", status.resources());
@@ -255,6 +279,7 @@ std::string MetricsText(const MetricsSources& sources) {
   AddRequests(families, sources.fronts);
   AddLeases(families, sources.telemetry);
   AddLog(families, sources.status, sources.stats);
+  AddCluster(families, sources.stats);
   AddState(families, sources.status, sources.stats);
   AddFronts(families, sources.watchers, sources.fronts);
   return families.Text();

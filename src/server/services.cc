@@ -261,6 +261,7 @@ void Services::Listen(Loop& loop, grpc::ServerCompletionQueue& queue) {
   table.Add(admin, &Admin::RequestDeleteNamespace, kDeleteNamespace);
   table.Add(admin, &Admin::RequestSetFeatureLevel, kSetFeatureLevel);
   table.Add(admin, &Admin::RequestGetStatus, kGetStatus);
+  table.Add(admin, &Admin::RequestStepDown, kStepDown);
   table.Add(admin, &Admin::RequestListHotResources, kListHotResources);
   new HealthCall(loop, health, queue);
 

@@ -128,12 +128,48 @@ TEST(Member, AHandOverLeavesAGapThatNobodyNotices) {
   cluster.RunFor(Seconds(2));
   const int before = cluster.Leader();
   ASSERT_TRUE(cluster.Propose(1, AcquireOf("a", "r1")));
-  cluster.member(before).StepDown();
+  cluster.member(before).StepDown(StepDownFor::kGood);
   cluster.RunFor(Millis(1));
   EXPECT_LT(GapAfter(cluster, before), Millis(200));
   EXPECT_TRUE(cluster.TakeReply(1).has_value()) << "what was queued is committed first";
   EXPECT_TRUE(cluster.member(before).SteppedDown());
   EXPECT_EQ(cluster.violation(), "");
+}
+
+TEST(Member, WhoHasSteppedDownForNowStandsBackAndLeadsAgainWhenNobodyElseDoes) {
+  TestCluster cluster(15, 2);
+  StartAll(cluster, 2);
+  cluster.RunFor(Seconds(1));
+  const int first = cluster.Leader();
+  cluster.member(first).StepDown(StepDownFor::kNow);
+  cluster.RunFor(Millis(1));
+  EXPECT_LT(GapAfter(cluster, first), Millis(200));
+  cluster.RunFor(Seconds(5));
+  EXPECT_EQ(cluster.Leader(), 1 - first);
+  cluster.Kill(1 - first);
+  EXPECT_LT(GapAfter(cluster, 1 - first), Millis(1500));
+  EXPECT_EQ(cluster.Leader(), first);
+  EXPECT_EQ(cluster.violation(), "");
+}
+
+TEST(Member, AFeatureLevelWaitsForTheOldestLiveNode) {
+  TestCluster cluster(16, 3);
+  cluster.Start(0);
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Leader() == 0; }, Seconds(5)));
+  cluster.options.feature_level_max = 0;
+  cluster.Start(1);
+  cluster.RunFor(Seconds(5));
+  const auto set_level = [&](std::uint64_t tag) {
+    EXPECT_TRUE(cluster.Propose(tag, core::Command{"p", "", core::SetFeatureLevel{1}}));
+    cluster.RunFor(Millis(300));
+    return cluster.TakeReply(tag);
+  };
+  EXPECT_EQ(ErrorOf(set_level(1)), ErrorCode::kUnsupported);
+  cluster.Kill(1);
+  cluster.RunFor(Seconds(15));
+  const std::optional<Reply> accepted = set_level(2);
+  ASSERT_TRUE(accepted.has_value());
+  EXPECT_TRUE(std::holds_alternative<core::Outcome>(accepted->answer));
 }
 
 TEST(Member, WhenEtcdIsDownNobodyIsConvictedAndRequestsAreRefused) {

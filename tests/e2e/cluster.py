@@ -77,17 +77,26 @@ class Etcd:
 class Cluster:
     """Holdfast nodes over an etcd cluster. Somebody leads when the constructor returns."""
 
-    def __init__(self, *words, size=3):
+    def __init__(self, *words, size=3, links=None):
+        """`links`: each node reaches each etcd member over a link of its own."""
         self.folder = tempfile.mkdtemp(prefix="holdfast-cluster-")
         self.etcd = Etcd(self.folder)
+        self.links = links
+        self.node_links = []
         self.words = words
         self.nodes = []
         for number in range(size):
+            resp = f"127.0.0.1:{harness.free_port()}"
+            members = self.etcd.clients
+            if links is not None:
+                self.node_links.append([links.add(member) for member in members])
+                members = [link.address for link in self.node_links[-1]]
             node = harness.Server(
-                os.path.join(self.folder, f"node{number}"), "--etcd", ",".join(self.etcd.clients),
+                os.path.join(self.folder, f"node{number}"), "--etcd", ",".join(members),
                 "--node", f"n{number}", "--zone", f"zone{number}",
-                "--node-listen", f"127.0.0.1:{harness.free_port()}", *words,
+                "--node-listen", f"127.0.0.1:{harness.free_port()}", "--resp", resp, *words,
                 log=os.path.join(self.folder, f"node{number}.log"))
+            node.resp = resp
             self.nodes.append(node)
         self.wait_leader()
 
@@ -142,6 +151,8 @@ class Cluster:
                 node.process.kill()
             node.process.wait()
         self.etcd.close()
+        if self.links is not None:
+            self.links.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -5,8 +5,12 @@ import signal
 import time
 import unittest
 
+import chaos
 import harness
 from cluster import Cluster
+
+CHAOS_SECONDS = 120
+CHAOS_SEED = 20
 
 
 class ClusterTest(unittest.TestCase):
@@ -46,7 +50,8 @@ class ClusterTest(unittest.TestCase):
         again = self.cluster.json("acquire", "held", "--ttl", "60s", "--request-id", "r-1")
         self.assertEqual(held["lease_id"], again["lease_id"])
         self.assertEqual("HELD", self.cluster.json("acquire", "held", code=75)["outcome"])
-        self.assertTrue(self.cluster.json("renew", "held", "--lease-id", held["lease_id"])["renewed"])
+        self.assertEqual("RENEWED", self.cluster.json(
+            "renew", "held", "--lease-id", held["lease_id"])["outcome"])
         self.assertGreater(self.token(self.cluster.json("acquire", "new")), self.token(held))
         self.cluster.nodes[dead].start()
         harness.wait_until(lambda: (self.cluster.status(dead) or {}).get("role") == "standby",
@@ -104,7 +109,8 @@ class ClusterTest(unittest.TestCase):
         epoch = int(self.cluster.status(self.cluster.leader())["epoch"])
         gap = self.cluster.gap(lambda: self.cluster.etcd.kill(self.cluster.etcd.leader()))
         self.assertLess(gap, 10)
-        self.assertTrue(self.cluster.json("renew", "held", "--lease-id", held["lease_id"])["renewed"])
+        self.assertEqual("RENEWED", self.cluster.json(
+            "renew", "held", "--lease-id", held["lease_id"])["outcome"])
         status = self.cluster.status(self.cluster.wait_leader())
         self.assertLessEqual(int(status["epoch"]), epoch + 1)
 
@@ -119,7 +125,8 @@ class ClusterTest(unittest.TestCase):
         harness.wait_until(lambda: self.cluster.run("acquire", "other", "--timeout", "2s").code == 0
                            or self.cluster.run("acquire", "another", "--timeout", "2s").code == 0,
                            "it serves again")
-        self.assertTrue(self.cluster.json("renew", "held", "--lease-id", held["lease_id"])["renewed"])
+        self.assertEqual("RENEWED", self.cluster.json(
+            "renew", "held", "--lease-id", held["lease_id"])["outcome"])
 
     def test_a_second_node_of_the_same_directory_is_refused(self):
         node = self.cluster.nodes[0]
@@ -141,6 +148,16 @@ class ClusterTest(unittest.TestCase):
     def test_the_demonstration_runs_against_a_cluster(self):
         answer = self.cluster.run("demo", timeout=120)
         self.assertEqual(0, answer.code, answer)
+
+
+class ChaosTest(unittest.TestCase):
+    """A short run; `./dev chaos` goes on for as long as one likes."""
+
+    def test_faults_at_random_break_nothing(self):
+        result = chaos.run(seconds=CHAOS_SECONDS, seed=CHAOS_SEED)
+        self.assertEqual([], result["violations"], result)
+        self.assertGreater(result["grants"], 300, result)
+        self.assertGreater(len(result["faults"]), 4, result)
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ TEST_P(EtcdContract, TheMovesOfTheLogWorkOnIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(FakeAndReal, EtcdContract, testing::Values(false, true),
-                         [](const auto& info) { return info.param ? "Real" : "Fake"; });
+                         [](const auto& which) { return which.param ? "Real" : "Fake"; });
 
 }  // namespace
 }  // namespace holdfast::journal::etcd

@@ -118,6 +118,8 @@ class HOLDFAST_API Client {
   Result<NamespaceResult> DeleteNamespace(const std::string& name);
   Result<FeatureLevelResult> SetFeatureLevel(std::uint32_t level);
   Result<ServiceStatus> GetStatus();
+  // The node that answers lets another one lead; false if it does not lead.
+  Result<bool> StepDown();
   // Of all namespaces that the caller may use if `namespace_name` is empty. `limit`: 0 .. 1024.
   Result<HotResources> ListHotResources(const std::string& namespace_name, std::uint32_t limit);
 
