@@ -27,6 +27,18 @@ bool Admission::Add(QueuedCommand&& queued) {
   return true;
 }
 
+std::vector<ReplyTo> Admission::Of(FrontId front) const {
+  std::vector<ReplyTo> found;
+  for (const std::deque<QueuedCommand>* lane : {&renewals_, &others_}) {
+    for (const QueuedCommand& queued : *lane) {
+      if (queued.to.front == front) {
+        found.push_back(queued.to);
+      }
+    }
+  }
+  return found;
+}
+
 std::vector<QueuedCommand> Admission::TakeAll() {
   std::vector<QueuedCommand> all;
   for (std::deque<QueuedCommand>* lane : {&renewals_, &others_}) {

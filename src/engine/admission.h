@@ -55,6 +55,8 @@ class Admission {
   std::vector<QueuedCommand> Take(std::size_t commands_max, std::size_t bytes_max,
                                   const std::function<Duration(const core::Command&)>& time_left);
 
+  // The requests of one front that wait.
+  std::vector<ReplyTo> Of(FrontId front) const;
   // Everything, renewals first.
   std::vector<QueuedCommand> TakeAll();
 

@@ -48,6 +48,14 @@ void Engine::Accept(EngineInput&& input, EngineOutput& output) {
       for (const ReplyTo& to : waiting_.Of(input.front)) {
         Abandon(to);
       }
+      for (const ReplyTo& to : reply_to_) {
+        if (in_flight_ && to.front == input.front) {
+          Abandon(to);
+        }
+      }
+      for (const ReplyTo& to : admission_.Of(input.front)) {
+        Abandon(to);
+      }
       return;
   }
 }

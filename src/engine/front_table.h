@@ -18,20 +18,23 @@ class FrontTable {
     fronts_.emplace(id, &front);
     return id;
   }
-  void Detach(FrontId front) { fronts_.erase(front); }
+  void Detach(FrontId front) {
+    fronts_.erase(front);
+    deliveries_.erase(front);
+  }
 
   // Hands each front all of its replies at once, and leaves `output` empty.
   void Deliver(EngineOutput& output) {
     for (auto& [front, reply] : output.replies) {
-      deliveries_[front].push_back(std::move(reply));
+      if (fronts_.count(front) > 0) {
+        deliveries_[front].push_back(std::move(reply));
+      }
     }
     output.replies.clear();
     for (auto& [id, replies] : deliveries_) {
-      const auto found = fronts_.find(id);
-      if (!replies.empty() && found != fronts_.end()) {
-        found->second->OnReplies(std::exchange(replies, {}));
+      if (!replies.empty()) {
+        fronts_.at(id)->OnReplies(std::exchange(replies, {}));
       }
-      replies.clear();
     }
   }
 

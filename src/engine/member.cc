@@ -18,6 +18,7 @@ constexpr Duration kStandbyLooks = Millis(25);
 // A standby that was not run for this long knows nothing about the leader's silence.
 constexpr Duration kOwnPause = Millis(250);
 constexpr std::size_t kPendingMax = 65'536;
+constexpr std::int64_t kSlotsPerList = 64;
 
 }  // namespace
 
@@ -60,7 +61,7 @@ Route Member::RouteOf() const {
     case Role::kLeading:
       return refusing_ || stepping_down_ ? Route::kNowhere : Route::kHere;
     case Role::kTakingOver:
-      return Route::kHere;
+      return refusing_ ? Route::kNowhere : Route::kHere;
     case Role::kStandby:
       return epoch_.vacant || epoch_.node == options_.name ? Route::kNowhere : Route::kLeader;
     case Role::kJoining:
@@ -171,8 +172,10 @@ void Member::Advance() {
   }
   switch (role_) {
     case Role::kJoining:
-      if (step_ == Step::kNone && !fetching_snapshot_) {
+      if (step_ == Step::kNone && !fetching_snapshot_ && now_ >= join_not_before_) {
         Begin(Step::kReadRecords);
+      } else if (!fetching_snapshot_) {
+        WakeAt(join_not_before_);
       }
       break;
     case Role::kStandby:
@@ -190,6 +193,8 @@ void Member::Advance() {
       DriveLeader();
       break;
     case Role::kTakingOver:
+      RefuseIfSilent();
+      break;
     case Role::kFailed:
       break;
   }
@@ -210,6 +215,7 @@ void Member::Begin(Step step) {
 
 void Member::SendStep() {
   main_call_ = next_call_++;
+  sent_limit_ = list_limit_;
   const bool urgent = step_ == Step::kAppend || step_ == Step::kTakeover || step_ == Step::kProbe;
   host_.Send(main_call_, TxnOf(step_), urgent ? options_.append_timeout : options_.call_timeout);
 }
@@ -220,8 +226,17 @@ void Member::Again() {
 }
 
 void Member::OnStep(const etcd::Answer& answer) {
-  if (std::holds_alternative<etcd::TxnResult>(answer)) {
+  if (const auto* result = std::get_if<etcd::TxnResult>(&answer); result != nullptr) {
     refusing_ = false;
+    list_limit_ = kSlotsPerList;
+    // etcd below 3.4.42 can read an old state after a pause (its issue 20418).
+    if (result->revision < seen_revision_) {
+      Again();
+      return;
+    }
+    seen_revision_ = result->revision;
+  } else if (step_ == Step::kList || step_ == Step::kTail) {
+    list_limit_ = std::max<std::int64_t>(list_limit_ / 2, 1);  // perhaps too much for the time
   }
   switch (step_) {
     case Step::kProbe:

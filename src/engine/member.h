@@ -145,7 +145,10 @@ class Member {
 
   // As leader: commits what is queued, then lets another node lead at once.
   void StepDown(StepDownFor how);
-  bool SteppedDown() const { return leaving_ && role_ != Role::kLeading; }
+  bool SteppedDown() const {
+    return leaving_ && role_ != Role::kLeading && role_ != Role::kTakingOver &&
+           step_ != Step::kTakeover;
+  }
 
   // A batch is on its way: what is accepted now waits for its end anyway.
   bool Busy() const { return role_ == Role::kLeading && main_call_ != 0; }
@@ -192,6 +195,7 @@ class Member {
   bool AdoptEpoch(const etcd::KeyValue& pair);
   bool AdoptTrim(const etcd::KeyValue& pair);
   bool AdoptFloor(const etcd::KeyValue& pair);
+  void Heard();
   void ListAgain();
   void OnProbe(const etcd::Answer& answer);
   void TakeOver();
@@ -266,6 +270,10 @@ class Member {
   Step step_ = Step::kNone;
   CallId main_call_ = 0;
   BootTime step_began_at_{};
+  etcd::Revision seen_revision_ = 0;
+  std::int64_t list_limit_ = 64;  // slots of one list
+  std::int64_t sent_limit_ = 0;   // of the list on its way
+  BootTime join_not_before_{};
   BootTime retry_at_{};  // the step is sent again then, if no call is on its way
   Duration backoff_{};
   CallId next_call_ = 1;
@@ -280,6 +288,7 @@ class Member {
   std::optional<etcd::Takeover> takeover_;
   etcd::EpochRecord my_epoch_;
   bool fetching_snapshot_ = false;
+  int slow_probes_ = 0;  // in a row, that found nothing new
 
   // Leader.
   std::unique_ptr<Engine> engine_;

@@ -1,5 +1,6 @@
 // Member as a standby: joining the log, following it, and taking it over.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/core.h>
@@ -13,7 +14,6 @@
 namespace holdfast::engine {
 namespace {
 
-constexpr std::int64_t kSlotsPerList = 64;
 // A probe that took longer shows that etcd was slow, not that the leader is gone.
 constexpr Duration kProbeMax = Millis(250);
 // Between two takeovers that this node sees; doubles while they come fast, so that bad links do not
@@ -21,6 +21,9 @@ constexpr Duration kProbeMax = Millis(250);
 constexpr Duration kGapMin = Millis(250);
 constexpr Duration kGapMax = Seconds(8);
 constexpr Duration kCalm = Seconds(10);
+constexpr Duration kFetchAgain = Millis(500);
+// An etcd that always takes longer than a probe may must not keep a dead leader in office.
+constexpr int kSlowProbesMax = 3;
 
 const etcd::KeyValue* First(const etcd::TxnResult& result, std::size_t number) {
   return number < result.gets.size() && !result.gets[number].empty() ? &result.gets[number].front()
@@ -53,7 +56,7 @@ etcd::Txn Member::TxnOf(Step step) const {
       txn.then = {etcd::Get{layout_.Epoch(), {}}, etcd::Get{layout_.Trim(), {}},
                   etcd::Get{layout_.Floor(), {}},
                   etcd::Get{layout_.Slot(follower_.last().index), {}},
-                  etcd::Get{next, end, kSlotsPerList}};
+                  etcd::Get{next, end, list_limit_}};
       break;
     case Step::kProbe:
       txn.then = {etcd::Put{layout_.Node(options_.name), etcd::EncodeRecord(MyRecord())},
@@ -172,6 +175,7 @@ void Member::OnSnapshotInstalled(const journal::SnapshotHeader& header,
 
 void Member::OnSnapshotFailed() {
   fetching_snapshot_ = false;
+  join_not_before_ = clock_.Boot() + kFetchAgain;
 }
 
 bool Member::AdoptEpoch(const etcd::KeyValue& pair) {
@@ -206,6 +210,7 @@ bool Member::AdoptTrim(const etcd::KeyValue& pair) {
     return false;
   }
   if (pair.mod_revision > trim_revision_) {
+    log_bytes_ = record->first_index > trim_.first_index ? 0 : log_bytes_;
     trim_ = *record;
     trim_revision_ = pair.mod_revision;
   }
@@ -305,7 +310,7 @@ void Member::OnList(const etcd::TxnResult& result) {
       !TakeSlots(result.gets[4])) {
     return;
   }
-  if (static_cast<std::int64_t>(result.gets[4].size()) == kSlotsPerList) {
+  if (std::ssize(result.gets[4]) == sent_limit_) {
     Begin(Step::kList);
     return;
   }
@@ -315,7 +320,7 @@ void Member::OnList(const etcd::TxnResult& result) {
     detector_.Restart(now_);
     BecomeRole(Role::kStandby);
   } else if (!result.gets[4].empty()) {
-    detector_.Heard(now_);
+    Heard();
   }
 }
 
@@ -341,13 +346,18 @@ void Member::OnChanges(const etcd::WatchChanges& changes) {
         if (!Apply(entry)) {
           return;
         }
-        detector_.Heard(now_);
+        Heard();
       } else if (verdict != etcd::Follower::Verdict::kKnown) {
         ListAgain();  // which tells a fault of the watch from one of the log
         return;
       }
     }
   }
+}
+
+void Member::Heard() {
+  slow_probes_ = 0;
+  detector_.Heard(now_);
 }
 
 void Member::ListAgain() {
@@ -367,11 +377,12 @@ void Member::OnProbe(const etcd::Answer& answer) {
     return;
   }
   const auto* result = std::get_if<etcd::TxnResult>(&answer);
-  if (result == nullptr || now_ - step_began_at_ > kProbeMax) {
+  if (result == nullptr) {
     detector_.Restart(now_);  // nobody could write: the silence says nothing about the leader
-    if (result == nullptr) {
-      return;
-    }
+    return;
+  }
+  if (now_ - step_began_at_ > kProbeMax && ++slow_probes_ < kSlowProbesMax) {
+    detector_.Restart(now_);
   }
   const etcd::KeyValue* epoch = First(*result, 1);
   if (epoch == nullptr) {
@@ -379,6 +390,7 @@ void Member::OnProbe(const etcd::Answer& answer) {
   } else if (epoch->mod_revision != epoch_revision_ || First(*result, 2) != nullptr) {
     ListAgain();  // the watch is silent, not the leader
   } else if (detector_.Suspects(now_)) {
+    slow_probes_ = 0;
     log::Warning("the leader is silent, this node takes over leader={} phi={:.1f} index={}",
                  epoch_.node, detector_.Phi(now_), follower_.last().index);
     TakeOver();
@@ -437,7 +449,7 @@ void Member::OnTail(const etcd::TxnResult& result) {
   if (!AdoptTrim(*trim) || !AdoptFloor(*floor) || !TakeSlots(result.gets[4])) {
     return;
   }
-  if (static_cast<std::int64_t>(result.gets[4].size()) == kSlotsPerList) {
+  if (std::ssize(result.gets[4]) == sent_limit_) {
     Begin(Step::kTail);
     return;
   }

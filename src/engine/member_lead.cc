@@ -27,18 +27,19 @@ void Member::Lead() {
   engine_ = std::make_unique<Engine>(std::move(machine_), follower_.last(), options, std::nullopt);
   last_batch_at_ = now_;
   refusing_ = false;
+  stepping_down_ = leaving_;
   BecomeRole(Role::kLeading);
   for (EngineInput& input : std::exchange(pending_, {})) {
-    engine_->Accept(std::move(input), output_);
+    Accept(std::move(input));
   }
   DriveLeader();
 }
 
 void Member::DriveLeader() {
-  WakeAt(last_batch_at_ + options_.tick);
   if (role_ != Role::kLeading || step_ != Step::kNone) {
     return;
   }
+  WakeAt(last_batch_at_ + options_.tick);
   if (engine_->machine().last_token() + kTokenMargin > floor_.token_floor) {
     reserving_ = engine_->machine().last_token() + kTokenBlock;
     Begin(Step::kReserve);
@@ -127,7 +128,8 @@ void Member::OnReserve(const etcd::TxnResult& result) {
   DriveLeader();
 }
 
-// Nobody waits for ever: what is queued was not done, what is on its way may be.
+// Nobody waits for ever: what is queued was not done, what is on its way may be. Also of a node
+// that has won the epoch and cannot read the log.
 void Member::RefuseIfSilent() {
   if (step_ == Step::kNone) {
     return;
@@ -137,7 +139,10 @@ void Member::RefuseIfSilent() {
       log::Error("etcd does not answer, requests are refused since_ms={}",
                  ToMillis(now_ - step_began_at_));
     }
-    engine_->GiveUp(output_);
+    if (engine_ != nullptr) {
+      engine_->GiveUp(output_);
+    }
+    RefusePending();
   } else {
     WakeAt(step_began_at_ + options_.refuse_after);
   }

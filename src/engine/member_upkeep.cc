@@ -34,7 +34,9 @@ void Member::Upkeep() {
   if (chore_ == Chore::kNone && now_ >= beat_at_) {
     Beat();
   }
-  WakeAt(beat_at_);
+  if (chore_ == Chore::kNone) {
+    WakeAt(beat_at_);
+  }
 }
 
 void Member::Beat() {

@@ -114,8 +114,4 @@ Status NodeDirectory::Save(const journal::SnapshotHeader& header, std::string_vi
   return store.Retain(kSnapshotsKept);
 }
 
-Result<journal::Snapshot> NodeDirectory::Newest() {
-  return journal::SnapshotStore(files_, directory_).LoadNewest();
-}
-
 }  // namespace holdfast::engine

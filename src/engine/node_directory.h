@@ -32,8 +32,6 @@ class NodeDirectory {
   Result<State> Load();
   // Durable when it returns. The two newest are kept.
   Status Save(const journal::SnapshotHeader& header, std::string_view payload);
-  // The newest, for another node.
-  Result<journal::Snapshot> Newest();
 
  private:
   NodeDirectory(storage::FileSystem& files, std::string directory);

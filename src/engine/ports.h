@@ -32,6 +32,7 @@ class PeerPort {
   // OnPeerBroken.
   virtual void Connect(std::uint64_t link, const std::string& address) = 0;
   virtual void Send(std::uint64_t link, std::string frame) = 0;
+  // Ends the link, and a FetchSnapshot that is running.
   virtual void Close() = 0;
   // The newest snapshot of that node; kNotFound if it has none of at least `index`.
   virtual Result<journal::Snapshot> FetchSnapshot(const std::string& address,

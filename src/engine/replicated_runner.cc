@@ -12,7 +12,9 @@ namespace holdfast::engine {
 namespace {
 
 constexpr Duration kPublishInterval = Millis(100);
-constexpr std::size_t kInboxMax = 200'000;
+// Of the watch, not taken yet. Beyond it the node is slower than the log: it lists, at its own
+// pace.
+constexpr std::size_t kNewsBytesMax = std::size_t{64} << 20U;
 
 }  // namespace
 
@@ -175,6 +177,10 @@ void ReplicatedRunner::Take(EngineInput&& input) {
               member_->machine().index()});
     return;
   }
+  if (input.kind != EngineInput::Kind::kPropose && member_->role() == Role::kLeading) {
+    member_->Accept(std::move(input));  // also while it refuses: nobody waits for these any more
+    return;
+  }
   switch (member_->RouteOf()) {
     case Route::kHere:
       member_->Accept(std::move(input));
@@ -254,7 +260,21 @@ void ReplicatedRunner::OnEtcdAnswer(std::uint64_t id, etcd::Answer&& answer) {
 }
 
 void ReplicatedRunner::OnEtcdNews(std::uint64_t watch, etcd::WatchNews&& news) {
-  Post([this, watch, news = std::move(news)] { member_->OnNews(watch, news); });
+  std::size_t bytes = 0;
+  if (const auto* changes = std::get_if<etcd::WatchChanges>(&news); changes != nullptr) {
+    for (const etcd::Change& change : changes->changes) {
+      bytes += change.pair.value.size();
+    }
+  }
+  if (news_bytes_ + bytes > kNewsBytesMax) {
+    news = etcd::WatchEnd{Error{ErrorCode::kOverloaded, "this node is behind", {}, {}}};
+    bytes = 0;
+  }
+  news_bytes_ += bytes;
+  Post([this, watch, bytes, news = std::move(news)] {
+    news_bytes_ -= bytes;
+    member_->OnNews(watch, news);
+  });
 }
 
 void ReplicatedRunner::Send(CallId id, const etcd::Txn& txn, Duration timeout) {
@@ -271,8 +291,11 @@ void ReplicatedRunner::StopWatch() {
 
 void ReplicatedRunner::OnApplied(const core::Batch& batch, const core::Applied& applied,
                                  std::vector<core::Event>& events) {
-  for (Observer* observer : observers_) {
-    observer->OnApplied(batch, applied);
+  if (joined_) {  // what it replays when it starts was seen by the process before
+    const std::lock_guard lock(fronts_mutex_);
+    for (Observer* observer : observers_) {
+      observer->OnApplied(batch, applied);
+    }
   }
   if (member_->role() == Role::kLeading) {
     meter_.Record(clock_.Boot() - member_->last_batch_at(), batch.commands.size(),
@@ -281,12 +304,12 @@ void ReplicatedRunner::OnApplied(const core::Batch& batch, const core::Applied& 
   watches_.Publish(batch.index, batch.wall, events);
 }
 
-void ReplicatedRunner::OnRole(Role /*role*/) {
+void ReplicatedRunner::OnRole(Role role) {
   published_at_ = BootTime{};
+  joined_ = joined_ || role == Role::kStandby;
   if (!log_id_known_ && !IsZero(member_->log_id())) {
     log_id_known_ = true;
     Chore([this, id = member_->log_id()] {
-      const std::lock_guard lock(directory_mutex_);
       if (const Status set = directory_->SetLogId(id); !set.ok()) {
         log::Error("the name of the log is not kept error=\"{}\"", set.error().message);
       }
@@ -301,11 +324,7 @@ void ReplicatedRunner::SaveSnapshot(const journal::SnapshotHeader& header,
   machine.Save([&](std::string_view piece) { payload->append(piece); });
   const Duration held_up = clock_.Boot() - begun;
   Chore([this, header, payload, held_up] {
-    Status saved;
-    {
-      const std::lock_guard lock(directory_mutex_);
-      saved = directory_->Save(header, *payload);
-    }
+    const Status saved = directory_->Save(header, *payload);
     if (saved.ok()) {
       log::Info("snapshot written index={} bytes={} held_up_ms={}", header.index, payload->size(),
                 ToMillis(held_up));
@@ -327,6 +346,12 @@ void ReplicatedRunner::FetchSnapshot(std::uint64_t index,
 
 void ReplicatedRunner::Fetch(std::uint64_t index, const std::vector<std::string>& addresses) {
   for (const std::string& address : addresses) {
+    {
+      const std::lock_guard lock(chores_mutex_);
+      if (chores_stop_) {
+        return;
+      }
+    }
     const Result<journal::Snapshot> snapshot = ports_.peers->FetchSnapshot(address, index);
     if (!snapshot.ok()) {
       log::Warning("no snapshot from peer={} error=\"{}\"", address, snapshot.error().message);
@@ -338,12 +363,9 @@ void ReplicatedRunner::Fetch(std::uint64_t index, const std::vector<std::string>
                  machine.error().message);
       continue;
     }
-    {
-      const std::lock_guard lock(directory_mutex_);
-      if (const Status saved = directory_->Save(snapshot->header, snapshot->payload); !saved.ok()) {
-        log::Error("a snapshot of a peer is not kept error=\"{}\"", saved.error().message);
-        continue;
-      }
+    if (const Status saved = directory_->Save(snapshot->header, snapshot->payload); !saved.ok()) {
+      log::Error("a snapshot of a peer is not kept error=\"{}\"", saved.error().message);
+      continue;
     }
     log::Info("snapshot received peer={} index={} bytes={}", address, snapshot->header.index,
               snapshot->payload.size());
@@ -357,9 +379,9 @@ void ReplicatedRunner::Fetch(std::uint64_t index, const std::vector<std::string>
   Post([this] { member_->OnSnapshotFailed(); });
 }
 
+// Beside the chores thread: a snapshot that is removed meanwhile stays readable while it is open.
 Result<journal::Snapshot> ReplicatedRunner::NewestSnapshot() {
-  const std::lock_guard lock(directory_mutex_);
-  return directory_->Newest();
+  return journal::SnapshotStore(files_, options_.data_directory).LoadNewest();
 }
 
 void ReplicatedRunner::Chore(std::function<void()> work) {
@@ -446,6 +468,7 @@ void ReplicatedRunner::Stop() {
     chores_stop_ = true;
     chores_changed_.notify_one();
   }
+  ports_.peers->Close();  // a snapshot that is on its way is given up
   chores_thread_.join();
   ports_ = {};
 }

@@ -107,6 +107,7 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   std::string link_address_;
   BootTime published_at_{};
   bool log_id_known_ = false;
+  bool joined_ = false;  // it has been at the end of the log once
 
   // Under inbox_mutex_.
   std::mutex inbox_mutex_;
@@ -116,6 +117,7 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   bool wake_for_inputs_ = true;  // not while an append is on its way: its end takes them all
   bool stopping_ = false;
   std::atomic<std::size_t> inbox_size_{0};
+  std::atomic<std::size_t> news_bytes_{0};
 
   // Under fronts_mutex_, which the engine thread holds while it delivers.
   std::mutex fronts_mutex_;
@@ -128,12 +130,11 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   Timestamp state_time_at_start_{};
   bool stopped_ = false;
 
-  // Under chores_mutex_, except the directory: the chores thread, and its reader's mutex.
+  // Under chores_mutex_, except the directory: only the chores thread.
   std::mutex chores_mutex_;
   std::condition_variable chores_changed_;
   std::deque<std::function<void()>> chores_;
   bool chores_stop_ = false;
-  std::mutex directory_mutex_;
   std::unique_ptr<NodeDirectory> directory_;
 
   Ports ports_;

@@ -70,6 +70,7 @@ struct TxnCall : Tag {
 
 struct LoginCall : Tag {
   GrpcClient* client = nullptr;
+  std::size_t endpoint = 0;
   grpc::ClientContext context;
   pb::AuthenticateResponse response;
   grpc::Status status;
@@ -229,10 +230,12 @@ class GrpcClient : public Client {
       return;
     }
     Failed(call.endpoint);
-    if (call.status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
-        call.status.error_message().find("auth") != std::string::npos) {
+    {
       const std::lock_guard lock(mutex_);
-      LogIn();
+      if (token_.empty() || call.status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+          call.status.error_message().find("auth") != std::string::npos) {
+        LogIn();
+      }
     }
     handlers_.on_answer(call.id, FailureOf(call.status));
   }
@@ -269,6 +272,7 @@ class GrpcClient : public Client {
     } else {
       log::Warning("etcd does not take the login user={} error=\"{}\"", options_.user,
                    call.status.error_message());
+      Failed(call.endpoint);  // the next call that fails tries again, elsewhere
     }
   }
 
@@ -300,12 +304,13 @@ class GrpcClient : public Client {
     auto* call = new LoginCall;
     login_ = call;
     call->client = this;
-    call->context.set_deadline(DeadlineAfter(Seconds(5)));
+    call->endpoint = current_;
+    call->context.set_deadline(DeadlineAfter(Seconds(2)));
     call->context.set_wait_for_ready(true);
     pb::AuthenticateRequest request;
     request.set_name(options_.user);
     request.set_password(options_.password);
-    call->reader = pb::Auth::NewStub(channels_[current_])
+    call->reader = pb::Auth::NewStub(channels_[call->endpoint])
                        ->PrepareAsyncAuthenticate(&call->context, request, &queue_);
     call->reader->StartCall();
     call->reader->Finish(&call->response, &call->status, static_cast<Tag*>(call));

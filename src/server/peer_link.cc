@@ -1,5 +1,6 @@
 #include "server/peer_link.h"
 
+#include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -22,11 +23,37 @@ constexpr int kKeepaliveTimeoutMs = 1'000;
 // A snapshot that does not move for this long is asked for elsewhere.
 constexpr std::chrono::seconds kFetchPatience{60};
 
+// Links that gRPC is not done with: they call the sink, so it must outlive them.
+class LiveLinks {
+ public:
+  void Add() {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+  }
+  void Remove() {
+    const std::lock_guard lock(mutex_);
+    --count_;
+    none_.notify_all();
+  }
+  void WaitForNone() {
+    std::unique_lock lock(mutex_);
+    none_.wait(lock, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  int count_ = 0;
+};
+
 // One stream to a leader. Lives until gRPC is done with it.
 class Link : public grpc::ClientBidiReactor<pb::Frame, pb::Frame> {
  public:
-  Link(engine::PortSink& sink, std::uint64_t id, std::shared_ptr<grpc::Channel> channel)
-      : sink_(sink), id_(id), stub_(pb::Peer::NewStub(std::move(channel))) {}
+  Link(engine::PortSink& sink, std::uint64_t id, std::shared_ptr<grpc::Channel> channel,
+       LiveLinks& live)
+      : sink_(sink), id_(id), stub_(pb::Peer::NewStub(std::move(channel))), live_(live) {
+    live_.Add();
+  }
 
   // `self` keeps it alive.
   void Start(std::shared_ptr<Link> self) {
@@ -80,12 +107,17 @@ class Link : public grpc::ClientBidiReactor<pb::Frame, pb::Frame> {
     }
   }
 
-  void OnDone(const grpc::Status& /*status*/) override { self_.reset(); }
+  void OnDone(const grpc::Status& /*status*/) override {
+    LiveLinks& live = live_;
+    self_.reset();  // perhaps the last one
+    live.Remove();
+  }
 
  private:
   engine::PortSink& sink_;
   const std::uint64_t id_;
   std::unique_ptr<pb::Peer::Stub> stub_;
+  LiveLinks& live_;
   std::shared_ptr<Link> self_;
   grpc::ClientContext context_;
   pb::Frame in_;
@@ -102,11 +134,14 @@ class GrpcPeerPort : public engine::PeerPort {
                        ? grpc::InsecureChannelCredentials()
                        : grpc::SslCredentials({tls.ca, tls.key, tls.certificate});
   }
-  ~GrpcPeerPort() override { Close(); }
+  ~GrpcPeerPort() override {
+    Close();
+    live_.WaitForNone();
+  }
 
   void Connect(std::uint64_t link, const std::string& address) override {
     Close();
-    auto made = std::make_shared<Link>(sink_, link, ChannelTo(address));
+    auto made = std::make_shared<Link>(sink_, link, ChannelTo(address), live_);
     made->Start(made);
     const std::lock_guard lock(mutex_);
     link_ = std::move(made);
@@ -130,6 +165,9 @@ class GrpcPeerPort : public engine::PeerPort {
       const std::lock_guard lock(mutex_);
       closing = std::exchange(link_, nullptr);
       link_id_ = 0;
+      if (fetching_ != nullptr) {
+        fetching_->TryCancel();
+      }
     }
     if (closing != nullptr) {
       closing->Close();
@@ -138,8 +176,12 @@ class GrpcPeerPort : public engine::PeerPort {
 
   Result<journal::Snapshot> FetchSnapshot(const std::string& address,
                                           std::uint64_t index) override {
+    if (partial_.header.index >= index && Complete()) {
+      return TakePartial();  // all of it came, only the end of the stream did not
+    }
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kFetchPatience);
+    const Fetching fetching(*this, context);
     pb::FetchSnapshotRequest request;
     request.set_index_min(index);
     if (partial_.header.index >= index && !partial_.payload.empty()) {
@@ -149,26 +191,49 @@ class GrpcPeerPort : public engine::PeerPort {
     const auto stub = pb::Peer::NewStub(ChannelTo(address));
     const auto reader = stub->FetchSnapshot(&context, request);
     pb::SnapshotChunk chunk;
-    std::uint64_t total = 0;
     while (reader->Read(&chunk)) {
-      if (const Status taken = TakeChunk(chunk, total); !taken.ok()) {
+      if (const Status taken = TakeChunk(chunk); !taken.ok()) {
         partial_ = {};
         context.TryCancel();
         return taken.error();
       }
     }
     const grpc::Status status = reader->Finish();
-    if (!status.ok() || total == 0 || partial_.payload.size() != total) {
+    if (!Complete()) {
       return Error{ErrorCode::kUnavailable,
                    fmt::format("a snapshot from {} broke off: {}", address, status.error_message()),
                    {},
                    {}};
     }
-    return std::exchange(partial_, {});
+    return TakePartial();
   }
 
  private:
-  Status TakeChunk(const pb::SnapshotChunk& chunk, std::uint64_t& total) {
+  // Lets Close cancel it.
+  class Fetching {
+   public:
+    Fetching(GrpcPeerPort& port, grpc::ClientContext& context) : port_(port) {
+      const std::lock_guard lock(port_.mutex_);
+      port_.fetching_ = &context;
+    }
+    ~Fetching() {
+      const std::lock_guard lock(port_.mutex_);
+      port_.fetching_ = nullptr;
+    }
+    Fetching(const Fetching&) = delete;
+    Fetching& operator=(const Fetching&) = delete;
+
+   private:
+    GrpcPeerPort& port_;
+  };
+
+  bool Complete() const { return partial_total_ != 0 && partial_.payload.size() == partial_total_; }
+  journal::Snapshot TakePartial() {
+    partial_total_ = 0;
+    return std::exchange(partial_, {});
+  }
+
+  Status TakeChunk(const pb::SnapshotChunk& chunk) {
     if (chunk.index() != partial_.header.index) {
       partial_ = {};  // the peer has another one
       partial_.header.index = chunk.index();
@@ -183,7 +248,7 @@ class GrpcPeerPort : public engine::PeerPort {
     if (chunk.offset() != partial_.payload.size() || Crc32c(chunk.data()) != chunk.crc32c()) {
       return Error{ErrorCode::kCorrupt, "a chunk of a snapshot is damaged", {}, {}};
     }
-    total = chunk.payload_bytes();
+    partial_total_ = chunk.payload_bytes();
     partial_.payload += chunk.data();
     partial_.header.payload_bytes = partial_.payload.size();
     return {};
@@ -212,7 +277,11 @@ class GrpcPeerPort : public engine::PeerPort {
   std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;  // of the cluster's nodes
   std::shared_ptr<Link> link_;
   std::uint64_t link_id_ = 0;
-  journal::Snapshot partial_;  // only FetchSnapshot
+  grpc::ClientContext* fetching_ = nullptr;
+  LiveLinks live_;
+  // Only FetchSnapshot: what has come of a transfer that may have broken off.
+  journal::Snapshot partial_;
+  std::uint64_t partial_total_ = 0;
 };
 
 }  // namespace

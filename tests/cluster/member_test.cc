@@ -190,6 +190,50 @@ TEST(Member, WhenEtcdIsDownNobodyIsConvictedAndRequestsAreRefused) {
   EXPECT_EQ(cluster.violation(), "");
 }
 
+TEST(Member, NobodySpinsWhileEtcdIsSilent) {
+  TestCluster cluster(17, 2);
+  StartAll(cluster, 2);
+  cluster.StopEtcd(Seconds(10));
+  for (int i = 0; i < 90; ++i) {
+    cluster.RunFor(Millis(100));
+    for (int node = 0; node < 2; ++node) {
+      cluster.member(node).Advance();
+      EXPECT_GT(cluster.member(node).NextWake(), cluster.now()) << "node " << node;
+    }
+  }
+}
+
+TEST(Member, AnEtcdThatIsAlwaysSlowDoesNotKeepADeadLeaderInOffice) {
+  TestCluster cluster(18, 3);
+  StartAll(cluster, 3);
+  cluster.SetNastiness({.delay_max = Millis(400)});
+  cluster.RunFor(Seconds(20));
+  const int dead = cluster.Leader();
+  ASSERT_GE(dead, 0);
+  cluster.Kill(dead);
+  EXPECT_LT(GapAfter(cluster, dead), Seconds(15));
+  EXPECT_EQ(cluster.violation(), "");
+}
+
+TEST(Member, WhoCannotReadTheLogItHasTakenOverRefusesWhatWaits) {
+  TestCluster cluster(19, 2);
+  StartAll(cluster, 2);
+  cluster.RunFor(Seconds(2));
+  const int dead = cluster.Leader();
+  const int next = 1 - dead;
+  cluster.Kill(dead);
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.member(next).role() == Role::kTakingOver; },
+                               Seconds(5)));
+  cluster.StopEtcd(Seconds(8));
+  ASSERT_TRUE(cluster.Propose(1, AcquireOf("a", "r1")));
+  cluster.RunFor(Seconds(3));
+  EXPECT_EQ(ErrorOf(cluster.TakeReply(1)), ErrorCode::kUnavailable);
+  EXPECT_FALSE(cluster.Propose(2, AcquireOf("a", "r1")));
+  cluster.RunFor(Seconds(8));
+  GrantOf(cluster, 3, "a", "r1");
+  EXPECT_EQ(cluster.violation(), "");
+}
+
 TEST(Member, AnAppendWithoutAnAnswerIsResolvedToOneEffect) {
   TestCluster cluster(8, 1);
   StartAll(cluster, 1);

@@ -244,45 +244,47 @@ void TestCluster::Execute(const etcd::Txn& txn, const std::function<void(etcd::T
   }
 }
 
+// The caller hears once: what became of it, or that its time is over.
 void TestCluster::Send(Node& node, CallId id, const etcd::Txn& txn, Duration timeout) {
-  const auto answer = [this, &node, id](etcd::Answer&& given) {
-    Deliver(node, [id, given = std::move(given)](Node& to) { to.member->OnAnswer(id, given); });
+  const auto answered = std::make_shared<bool>(false);
+  const auto answer = [this, &node, id, answered](etcd::Answer&& given) {
+    if (!std::exchange(*answered, true)) {
+      Deliver(node, [id, given = std::move(given)](Node& to) { to.member->OnAnswer(id, given); });
+    }
   };
-  const auto fail = [this, answer](Duration after) {
-    At(now_ + after, [answer] {
-      answer(etcd::Failure{etcd::Certainty::kUnknown,
-                           Error{ErrorCode::kDeadlineExceeded, "no answer", {}, {}}});
-    });
+  const auto unknown = [answer] {
+    answer(etcd::Failure{etcd::Certainty::kUnknown,
+                         Error{ErrorCode::kDeadlineExceeded, "no answer", {}, {}}});
   };
+  At(now_ + timeout, unknown);
   if (now_ < node.cut_off_until || Chance(nastiness_.lost_requests)) {
-    fail(timeout);
     return;
   }
   if (Chance(nastiness_.late_requests)) {
     At(now_ + timeout + Delay() * 20, [this, txn] { Execute(txn, [](etcd::TxnResult) {}); });
-    fail(timeout);
     return;
   }
   const bool lost = Chance(nastiness_.lost_replies);
   const bool full = !lost && Chance(nastiness_.no_space);
-  if (lost) {
-    fail(timeout);
-  }
-  At(std::max(now_ + Delay(), etcd_down_until_),
-     [this, &node, txn, answer, lost, full, timeout, sent = now_, life = node.life] {
-       Execute(txn, [&](etcd::TxnResult result) {
-         const bool cut = now_ < node.cut_off_until || node.life != life;
-         if (lost) {
-           return;
-         }
-         if (full || cut || now_ > sent + timeout) {
-           answer(etcd::Failure{etcd::Certainty::kUnknown,
-                                Error{ErrorCode::kUnavailable, "no space, or no answer", {}, {}}});
-           return;
-         }
-         At(now_ + Delay(), [answer, result = std::move(result)] { answer(etcd::Answer(result)); });
-       });
-     });
+  WhenEtcdIsUp(now_ + Delay(), [this, &node, txn, answer, unknown, lost, full, life = node.life] {
+    Execute(txn, [&](etcd::TxnResult result) {
+      if (full) {
+        unknown();
+      } else if (!lost && now_ >= node.cut_off_until && node.life == life) {
+        At(now_ + Delay(), [answer, result = std::move(result)] { answer(etcd::Answer(result)); });
+      }
+    });
+  });
+}
+
+void TestCluster::WhenEtcdIsUp(BootTime at, const std::function<void()>& run) {
+  At(at, [this, run] {
+    if (now_ < etcd_down_until_) {
+      WhenEtcdIsUp(etcd_down_until_, run);
+    } else {
+      run();
+    }
+  });
 }
 
 void TestCluster::PushChanges(Node& node) {

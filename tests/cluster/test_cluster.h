@@ -93,6 +93,7 @@ class TestCluster {
   bool Chance(int per_thousand);
   Duration Delay();
   void Send(Node& node, CallId id, const etcd::Txn& txn, Duration timeout);
+  void WhenEtcdIsUp(BootTime at, const std::function<void()>& run);
   void Deliver(Node& node, std::function<void(Node&)> input);
   void Execute(const etcd::Txn& txn, const std::function<void(etcd::TxnResult)>& reply);
   void PushChanges(Node& node);

@@ -86,6 +86,12 @@ class ClusterTest(unittest.TestCase):
         self.assertIn("hands over", node.logged())
         self.assertNotIn("is silent", self.cluster.logged(), "no detector was needed")
 
+    def test_every_node_stops_in_good_order(self):
+        for node in self.cluster.nodes:
+            node.json("acquire", f"stop-{node.port}")  # over the links between them
+        for node in self.cluster.nodes:
+            self.assertEqual(0, node.stop())
+
     def test_waiters_keep_their_place_over_a_failover(self):
         held = self.cluster.json("acquire", "queue", "--ttl", "60s")
         waiters = []
