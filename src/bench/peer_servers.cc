@@ -115,6 +115,13 @@ std::string Listen(int port) {
 Result<std::unique_ptr<Running>> StartServer(const PeersBenchOptions& options,
                                              const PeerPrograms& programs,
                                              const std::string& system) {
+  if (system == "etcd" && options.running_etcd != 0) {
+    return std::make_unique<Running>(Running{{}, options.running_etcd, 0, "", {}});
+  }
+  if (system == "holdfast" && options.running_holdfast != 0) {
+    return std::make_unique<Running>(
+        Running{{}, options.running_holdfast, options.running_resp, "", {}});
+  }
   Result<ScratchDirectory> directory = ScratchDirectory::Create(options.work_dir);
   const Result<int> port = FreePort();
   const Result<int> second_port = FreePort();

@@ -21,11 +21,14 @@ struct PeerPrograms {
 
 // One freshly started server with its data.
 struct Running {
-  ScratchDirectory directory;
+  std::optional<ScratchDirectory> directory;
   int port = 0;
   int second_port = 0;   // of etcd's peers, or of Holdfast's RESP listener
   std::string password;  // of PostgreSQL
-  LocalServer server;    // last, so that it ends before its directory goes
+  // Last, so that it ends before its directory goes. None of a server that ran already.
+  std::optional<LocalServer> server;
+
+  pid_t pid() const { return server.has_value() ? server->pid() : 0; }
 };
 
 // HOST:PORT on loopback.

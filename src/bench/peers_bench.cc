@@ -61,7 +61,7 @@ Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& co
     load.concurrency = concurrency;
     load.warm_up = options.warm_up;
     load.duration = options.duration;
-    load.server_pid = running.server.pid();
+    load.server_pid = running.pid();
     Result<BenchReport> report = RunLocksBench(load);
     return report.ok() ? Result<LoadResult>(std::move(report->load)) : report.error();
   }
@@ -71,7 +71,7 @@ Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& co
   load.outstanding = shared ? concurrency : 1;
   load.warm_up = options.warm_up;
   load.duration = options.duration;
-  load.server_pid = running.server.pid();
+  load.server_pid = running.pid();
   if (contender.system == "postgresql") {
     load.password = running.password;
     return RunPostgresLoad(load);

@@ -29,6 +29,10 @@ struct PeersBenchOptions {
   std::optional<std::string> redis;
   std::optional<std::string> etcd;
   std::optional<std::string> postgres;
+  // Ports of servers on loopback that run already, and are not started afresh: a cluster. 0: none.
+  int running_etcd = 0;
+  int running_holdfast = 0;  // gRPC
+  int running_resp = 0;      // Holdfast's RESP
   // Where the servers keep their data: has to be a disk, or fsync costs nothing.
   std::string work_dir = ".";
   // Connections with one operation outstanding each.

@@ -147,6 +147,9 @@ struct PeersOptions {
   std::optional<std::uint64_t> repetitions;
   std::optional<Duration> warm_up;
   std::optional<Duration> duration;
+  std::optional<std::uint64_t> running_etcd;
+  std::optional<std::uint64_t> running_holdfast;
+  std::optional<std::uint64_t> running_resp;
   std::string json;
   bool no_unary = false;
   bool no_lease_per_lock = false;
@@ -160,6 +163,15 @@ int RunPeers(const Invocation& invocation, const PeersOptions& options) {
   }
   for (const std::uint64_t connections : options.concurrency) {
     bench.concurrency.push_back(IntOr(connections, 0));
+  }
+  bench.running_etcd = IntOr(options.running_etcd, 0);
+  bench.running_holdfast = IntOr(options.running_holdfast, 0);
+  bench.running_resp = IntOr(options.running_resp, 0);
+  if ((bench.running_holdfast == 0) != (bench.running_resp == 0)) {
+    const Error error = InvalidArgument("running-resp", "together with --running-holdfast",
+                                        "a running Holdfast needs both of its ports");
+    PrintError(invocation.format, error);
+    return ExitCodeOf(error);
   }
   bench.shared = IntOr(options.shared, bench.shared);
   bench.repetitions = IntOr(options.repetitions, bench.repetitions);
@@ -194,6 +206,11 @@ void AddPeersBench(CommandLine& line) {
       .Text("--etcd", options->bench.etcd, "Program; '' leaves it out (etcd)")
       .Text("--postgres", options->bench.postgres,
             "Directory of its programs; '' leaves it out (/usr/lib/postgresql/15/bin)")
+      .Number("--running-etcd", options->running_etcd,
+              "Port of an etcd on loopback that runs already, such as a member of a cluster")
+      .Number("--running-holdfast", options->running_holdfast,
+              "gRPC port of a Holdfast that runs already, such as a cluster's leader")
+      .Number("--running-resp", options->running_resp, "Its RESP port")
       .Text("--work-dir", options->bench.work_dir, "Where servers keep data: a disk (.)")
       .Text("--json", options->json, "Write the report to this file as JSON")
       .Flag("--quiet", options->quiet, "No progress on standard error")
