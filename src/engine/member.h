@@ -49,6 +49,7 @@ struct MemberOptions {
   EngineOptions engine;
   DetectorOptions detector;
   Duration tick = Millis(200);
+  Duration hold_max = Millis(2);          // a batch waits for requests that are about to come
   Duration append_timeout = Millis(800);  // then the same bytes go to the next endpoint
   Duration call_timeout = Seconds(2);
   Duration refuse_after = Seconds(2);  // of a leader without an answer from etcd
@@ -193,6 +194,7 @@ class Member {
   bool Apply(const journal::Entry& entry);
   void OnChanges(const etcd::WatchChanges& changes);
   bool AdoptEpoch(const etcd::KeyValue& pair);
+  void NoteTakeover();
   bool AdoptTrim(const etcd::KeyValue& pair);
   bool AdoptFloor(const etcd::KeyValue& pair);
   void Heard();
@@ -206,6 +208,7 @@ class Member {
   // Leading: member_lead.cc
   void Lead();
   void DriveLeader();
+  bool ShouldSeal();
   void AppendNext();
   void OnAppend(const etcd::Answer& answer);
   void OnReserve(const etcd::TxnResult& result);
@@ -283,8 +286,7 @@ class Member {
   EtcdWatchId watch_ = 0;  // 0: none is running
   EtcdWatchId next_watch_ = 1;
   BootTime takeover_not_before_{};
-  BootTime epoch_changed_at_{};
-  Duration takeover_gap_{};
+  std::deque<BootTime> takeovers_seen_;  // of late, hand-overs left out
   std::optional<etcd::Takeover> takeover_;
   etcd::EpochRecord my_epoch_;
   bool fetching_snapshot_ = false;
@@ -299,9 +301,12 @@ class Member {
   std::size_t next_entry_ = 0;
   BootTime last_batch_at_{};
   std::size_t last_batch_bytes_ = 0;
-  bool stepping_down_ = false;  // a leader that hands over
-  bool leaving_ = false;        // it does not take over any more
-  bool refusing_ = false;       // etcd has been silent for too long
+  std::size_t last_answered_ = 0;  // requests that the last batch answered
+  Duration commit_time_{};         // of late, smoothed
+  BootTime first_queued_at_{};     // of what waits for the next batch; zero: nothing does
+  bool stepping_down_ = false;     // a leader that hands over
+  bool leaving_ = false;           // it does not take over any more
+  bool refusing_ = false;          // etcd has been silent for too long
   std::uint64_t reserving_ = 0;
 
   // Upkeep.
@@ -315,6 +320,7 @@ class Member {
   std::uint64_t bytes_since_snapshot_ = 0;
   std::uint64_t snapshot_index_ = 0;
   Id128 snapshot_hash_{};
+  std::uint64_t covered_by_others_ = 0;  // the log below it is in snapshots of enough other nodes
   bool saving_snapshot_ = false;
 
   EngineStats idle_stats_;

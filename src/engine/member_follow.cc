@@ -16,11 +16,12 @@ namespace {
 
 // A probe that took longer shows that etcd was slow, not that the leader is gone.
 constexpr Duration kProbeMax = Millis(250);
-// Between two takeovers that this node sees; doubles while they come fast, so that bad links do not
-// make nodes depose each other for ever.
+// Between two takeovers that this node sees. It doubles with each that was not a hand-over, beyond
+// two in ten seconds, so that bad links do not make nodes depose each other for ever.
 constexpr Duration kGapMin = Millis(250);
 constexpr Duration kGapMax = Seconds(8);
-constexpr Duration kCalm = Seconds(10);
+constexpr Duration kGapWindow = Seconds(10);
+constexpr std::size_t kFreeTakeovers = 2;
 constexpr Duration kFetchAgain = Millis(500);
 // An etcd that always takes longer than a probe may must not keep a dead leader in office.
 constexpr int kSlowProbesMax = 3;
@@ -187,20 +188,28 @@ bool Member::AdoptEpoch(const etcd::KeyValue& pair) {
     Fail(record.error());
     return false;
   }
-  if (record->epoch != epoch_.epoch) {
-    takeover_gap_ = now_ - epoch_changed_at_ < kCalm && epoch_revision_ != 0
-                        ? std::clamp(takeover_gap_ * 2, kGapMin, kGapMax)
-                        : kGapMin;
-    // A log that this node has just met needs no gap.
-    if (epoch_revision_ != 0) {
-      takeover_not_before_ = std::max(takeover_not_before_, now_ + takeover_gap_);
-    }
-    epoch_changed_at_ = now_;
+  if (record->epoch != epoch_.epoch && epoch_revision_ != 0) {  // not of a log that it just met
+    NoteTakeover();
   }
   epoch_ = std::move(*record);
   epoch_revision_ = pair.mod_revision;
   detector_.Restart(now_);
   return true;
+}
+
+// The epoch has changed.
+void Member::NoteTakeover() {
+  if (!epoch_.vacant) {
+    takeovers_seen_.push_back(now_);
+  }
+  while (!takeovers_seen_.empty() && now_ - takeovers_seen_.front() > kGapWindow) {
+    takeovers_seen_.pop_front();
+  }
+  Duration gap = kGapMin;
+  for (std::size_t i = kFreeTakeovers; i < takeovers_seen_.size(); ++i) {
+    gap = std::min(gap * 2, kGapMax);
+  }
+  takeover_not_before_ = std::max(takeover_not_before_, now_ + gap);
 }
 
 bool Member::AdoptTrim(const etcd::KeyValue& pair) {
@@ -419,10 +428,10 @@ void Member::OnTakeover(const etcd::Answer& answer) {
       Fail(takeover_->error());
       return;
   }
+  NoteTakeover();
   epoch_ = my_epoch_;
   epoch_revision_ = takeover_->epoch_revision();
   takeover_.reset();
-  epoch_changed_at_ = now_;
   if (watch_ != 0) {
     host_.StopWatch();
     watch_ = 0;

@@ -49,8 +49,8 @@ void Member::DriveLeader() {
     Begin(Step::kHandOver);
     return;
   }
-  if (engine_->WantsBatch() || engine_->WantsReads() || engine_->HasBacklog() ||
-      now_ - last_batch_at_ >= options_.tick) {
+  if (ShouldSeal()) {
+    first_queued_at_ = BootTime{};
     before_batch_ = follower_;
     entries_ = &engine_->Seal(clock_);
     next_entry_ = 0;
@@ -58,6 +58,28 @@ void Member::DriveLeader() {
     last_batch_bytes_ = 0;
     AppendNext();
   }
+}
+
+// Whoever was answered by the last batch usually asks again at once. To seal at the first of them
+// would send a batch of one, and make all others wait for two commits; so a batch waits for as many
+// as were answered, but no longer than a third of what a commit takes.
+bool Member::ShouldSeal() {
+  if (engine_->HasBacklog() || now_ - last_batch_at_ >= options_.tick) {
+    return true;
+  }
+  if (!engine_->WantsBatch() && !engine_->WantsReads()) {
+    first_queued_at_ = BootTime{};
+    return false;
+  }
+  if (first_queued_at_ == BootTime{}) {
+    first_queued_at_ = now_;
+  }
+  const Duration hold = std::min(commit_time_ / 3, options_.hold_max);
+  if (engine_->queued() >= last_answered_ || now_ - first_queued_at_ >= hold) {
+    return true;
+  }
+  WakeAt(first_queued_at_ + hold);
+  return false;
 }
 
 void Member::AppendNext() {
@@ -103,10 +125,13 @@ void Member::OnAppend(const etcd::Answer& answer) {
   }
   entries_ = nullptr;
   before_batch_.reset();
+  commit_time_ += (now_ - last_batch_at_ - commit_time_) / 8;
   engine_->Committed();
   host_.OnApplied(engine_->last_batch(), engine_->last_applied(), engine_->events());
+  const std::size_t before = output_.replies.size();
   engine_->Answer(output_);
   engine_->AnswerSealedReads(now_, output_);
+  last_answered_ = output_.replies.size() - before;
   DriveLeader();
 }
 

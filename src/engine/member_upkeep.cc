@@ -1,5 +1,6 @@
 // What a Member does beside the log: it says that it lives, makes snapshots, and as the leader
 // trims the log. All of it on a lane of its own that appends never wait for.
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -106,8 +107,17 @@ void Member::OnBeat(const etcd::TxnResult& result) {
     peer.name = pair.key.substr(layout_.Nodes().size());
     peer.record = std::move(*record);
   }
+  std::vector<PeerState> nodes;
   for (auto& [name, peer] : peers_) {
     peer.alive = now_ - peer.seen_at < options_.alive_for;
+    nodes.push_back(peer);
+  }
+  // The leader leaves snapshots to the others as long as they make enough to trim the log.
+  if (const auto plan =
+          PlanTrim(nodes, covered_by_others_, follower_.last().index, true, options_.name);
+      plan.has_value()) {
+    covered_by_others_ = plan->first_index;
+    bytes_since_snapshot_ = role_ == Role::kLeading ? 0 : bytes_since_snapshot_;
   }
   if (role_ == Role::kLeading) {
     ConsiderTrim();

@@ -12,13 +12,14 @@ constexpr std::size_t kZones = 2;
 }  // namespace
 
 std::optional<TrimPlan> PlanTrim(const std::vector<PeerState>& nodes, std::uint64_t first_index,
-                                 std::uint64_t last_index, bool too_large) {
+                                 std::uint64_t last_index, bool too_large,
+                                 const std::string& without) {
   std::set<std::string> zones;
   std::map<std::string, TrimPlan::Holder> newest;  // of each zone
   std::uint64_t needed = last_index;
   for (const PeerState& node : nodes) {
     zones.insert(node.record.zone);
-    if (node.record.snapshot_index > 0) {
+    if (node.record.snapshot_index > 0 && (without.empty() || node.name != without)) {
       TrimPlan::Holder& holder = newest[node.record.zone];
       if (node.record.snapshot_index > holder.index) {
         holder = {node.name, node.record.snapshot_index, node.record.snapshot_hash};

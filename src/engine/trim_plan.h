@@ -33,8 +33,10 @@ struct TrimPlan {
   std::vector<Holder> holders;
 };
 
-// `last_index` is of the log's newest entry, which always stays.
+// `last_index` is of the log's newest entry, which always stays. `without`: a node whose snapshots
+// do not count.
 std::optional<TrimPlan> PlanTrim(const std::vector<PeerState>& nodes, std::uint64_t first_index,
-                                 std::uint64_t last_index, bool too_large);
+                                 std::uint64_t last_index, bool too_large,
+                                 const std::string& without = {});
 
 }  // namespace holdfast::engine

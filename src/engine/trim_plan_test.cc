@@ -53,6 +53,12 @@ TEST(TrimPlan, ALogThatIsTooLargeDoesNotWaitForSlowStandbysButForSnapshots) {
   EXPECT_EQ(FirstOf({Node("a", "1", 1000, 900), Node("c", "3", 500, 0)}, true), 0U);
 }
 
+TEST(TrimPlan, ANodeCanBeLeftOutButNotItsZone) {
+  const std::vector<PeerState> nodes{Node("a", "1", 1000, 900), Node("b", "2", 1000, 900)};
+  EXPECT_TRUE(PlanTrim(nodes, 1, 1000, false).has_value());
+  EXPECT_FALSE(PlanTrim(nodes, 1, 1000, false, "a").has_value());
+}
+
 TEST(TrimPlan, TheLastEntryStays) {
   EXPECT_EQ(FirstOf({Node("a", "", 1000, 1000)}), 1000U);
 }
