@@ -223,6 +223,7 @@ class Verbs(HttpCase):
         self.assertEqual(post("/v1/namespaces/delete", name="jobs")["outcome"], "NAMESPACE_NOT_EMPTY")
         self.assertIs(post("/v1/feature-level/set", level=1)["accepted"], True)
         self.assertEqual(both("/v1/status")["role"], "leader")
+        self.assertFalse(post("/v1/step-down").get("stepping_down"), "it is alone")
         self.assertGreater(len(post("/v1/hot-resources")["resources"]), 0)
         for path in ("/healthz", "/readyz", "/metrics"):
             called.add(path)
