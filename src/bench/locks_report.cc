@@ -46,9 +46,9 @@ Json OfTimeline(const std::vector<LoadSecond>& timeline) {
   Json rows = Json::array();
   for (const LoadSecond& second : timeline) {
     Json row{{"at_s", second.at}, {"errors", second.errors}};
-    for (const auto& [name, latency] : {std::pair("acquire", &second.acquire),
-                                        std::pair("renew", &second.renew),
-                                        std::pair("release", &second.release)}) {
+    for (const auto& [name, latency] :
+         {std::pair("acquire", &second.acquire), std::pair("renew", &second.renew),
+          std::pair("release", &second.release)}) {
       row[name] = Json{{"count", latency->count},
                        {"p50_ms", latency->p50_ms},
                        {"p99_ms", latency->p99_ms},

@@ -51,7 +51,7 @@ struct LoadResult {
   double longest_gap_ms = 0;
   std::map<std::string, std::uint64_t, std::less<>> refusals;  // domain outcomes, such as HELD
   std::map<std::string, std::uint64_t, std::less<>>
-      errors;                     // operating errors, such as UNAVAILABLE
+      errors;  // operating errors, such as UNAVAILABLE
   std::vector<LoadSecond> timeline;
   double client_cpu_percent = 0;  // of one core, this process
   double server_cpu_percent = 0;  // of one core; 0 if no server pid was given

@@ -1,7 +1,7 @@
 // An etcd in memory, for tests and the simulator: transactions, revisions, and the history that
 // watches are served from. It does what it is told at once and keeps every promise of the real one;
-// what goes wrong on the way to it and back is its owner's to play (tests/cluster/test_cluster.h). The
-// same contract test runs against this and against a real etcd. Not thread-safe.
+// what goes wrong on the way to it and back is its owner's to play (tests/cluster/test_cluster.h).
+// The same contract test runs against this and against a real etcd. Not thread-safe.
 #pragma once
 
 #include <cstdint>
