@@ -26,11 +26,6 @@ constexpr Duration kFetchAgain = Millis(500);
 // An etcd that always takes longer than a probe may must not keep a dead leader in office.
 constexpr int kSlowProbesMax = 3;
 
-const etcd::KeyValue* First(const etcd::TxnResult& result, std::size_t number) {
-  return number < result.gets.size() && !result.gets[number].empty() ? &result.gets[number].front()
-                                                                     : nullptr;
-}
-
 }  // namespace
 
 etcd::Txn Member::TxnOf(Step step) const {
@@ -87,7 +82,7 @@ etcd::Txn Member::TxnOf(Step step) const {
 }
 
 void Member::OnRecords(const etcd::TxnResult& result) {
-  const etcd::KeyValue* cluster = First(result, 0);
+  const etcd::KeyValue* cluster = etcd::FirstOf(result, 0);
   if (cluster == nullptr) {
     if (follower_.last().index > 0 || !IsZero(log_id_)) {
       Fail(Error{
@@ -129,8 +124,8 @@ void Member::OnRecords(const etcd::TxnResult& result) {
       peer.record = std::move(*node);
     }
   }
-  const etcd::KeyValue* epoch = First(result, 1);
-  const etcd::KeyValue* trim = First(result, 2);
+  const etcd::KeyValue* epoch = etcd::FirstOf(result, 1);
+  const etcd::KeyValue* trim = etcd::FirstOf(result, 2);
   if (epoch == nullptr || trim == nullptr) {
     Fail(Error{ErrorCode::kCorrupt, "a record of the log is gone from etcd", {}, {}});
     return;
@@ -309,8 +304,8 @@ bool Member::Apply(const journal::Entry& entry) {
 }
 
 void Member::OnList(const etcd::TxnResult& result) {
-  const etcd::KeyValue* epoch = First(result, 0);
-  const etcd::KeyValue* trim = First(result, 1);
+  const etcd::KeyValue* epoch = etcd::FirstOf(result, 0);
+  const etcd::KeyValue* trim = etcd::FirstOf(result, 1);
   if (epoch == nullptr || trim == nullptr || result.gets.size() < 5) {
     Fail(Error{ErrorCode::kCorrupt, "a record of the log is gone from etcd", {}, {}});
     return;
@@ -393,10 +388,10 @@ void Member::OnProbe(const etcd::Answer& answer) {
   if (now_ - step_began_at_ > kProbeMax && ++slow_probes_ < kSlowProbesMax) {
     detector_.Restart(now_);
   }
-  const etcd::KeyValue* epoch = First(*result, 1);
+  const etcd::KeyValue* epoch = etcd::FirstOf(*result, 1);
   if (epoch == nullptr) {
     Fail(Error{ErrorCode::kCorrupt, "the epoch record is gone from etcd", {}, {}});
-  } else if (epoch->mod_revision != epoch_revision_ || First(*result, 2) != nullptr) {
+  } else if (epoch->mod_revision != epoch_revision_ || etcd::FirstOf(*result, 2) != nullptr) {
     ListAgain();  // the watch is silent, not the leader
   } else if (detector_.Suspects(now_)) {
     slow_probes_ = 0;
@@ -443,9 +438,9 @@ void Member::OnTakeover(const etcd::Answer& answer) {
 
 // The tail cannot grow any more: every append that comes now carries an older epoch.
 void Member::OnTail(const etcd::TxnResult& result) {
-  const etcd::KeyValue* epoch = First(result, 0);
-  const etcd::KeyValue* trim = First(result, 1);
-  const etcd::KeyValue* floor = First(result, 2);
+  const etcd::KeyValue* epoch = etcd::FirstOf(result, 0);
+  const etcd::KeyValue* trim = etcd::FirstOf(result, 1);
+  const etcd::KeyValue* floor = etcd::FirstOf(result, 2);
   if (epoch == nullptr || trim == nullptr || floor == nullptr || result.gets.size() < 5) {
     Fail(Error{ErrorCode::kCorrupt, "a record of the log is gone from etcd", {}, {}});
     return;

@@ -138,16 +138,18 @@ void Member::OnAppend(const etcd::Answer& answer) {
 // The record has a guard of its own: a send whose outcome was unknown may be done much later, and
 // must not lower it then.
 void Member::OnReserve(const etcd::TxnResult& result) {
+  const etcd::KeyValue* epoch = etcd::FirstOf(result, 0);
+  const etcd::KeyValue* floor = etcd::FirstOf(result, 1);
   if (result.succeeded) {
     floor_.token_floor = reserving_;
     floor_revision_ = result.revision;
-  } else if (result.gets.size() < 2 || result.gets[0].empty() || result.gets[1].empty()) {
+  } else if (epoch == nullptr || floor == nullptr) {
     Fail(Error{ErrorCode::kCorrupt, "a record of the log is gone from etcd", {}, {}});
     return;
-  } else if (result.gets[0].front().mod_revision != epoch_revision_) {
+  } else if (epoch->mod_revision != epoch_revision_) {
     Resign("another node leads");
     return;
-  } else if (!AdoptFloor(result.gets[1].front())) {
+  } else if (!AdoptFloor(*floor)) {
     return;
   }
   DriveLeader();

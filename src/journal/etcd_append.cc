@@ -10,14 +10,6 @@
 namespace holdfast::journal::etcd {
 namespace {
 
-// The first pair that operation `number` of the branch found.
-const KeyValue* Found(const TxnResult& result, std::size_t number) {
-  if (number >= result.gets.size() || result.gets[number].empty()) {
-    return nullptr;
-  }
-  return &result.gets[number].front();
-}
-
 Error Damaged(std::string message) {
   return Error{ErrorCode::kCorrupt, std::move(message), {}, {}};
 }
@@ -44,7 +36,7 @@ Takeover::Verdict Takeover::OnAnswer(const Answer& answer) {
     epoch_revision_ = result.revision;
     return Verdict::kWon;
   }
-  const KeyValue* pair = Found(result, 0);
+  const KeyValue* pair = FirstOf(result, 0);
   if (pair == nullptr) {
     return Broken(Damaged("the epoch record is gone from etcd"));
   }
@@ -110,14 +102,14 @@ Appender::Verdict Appender::OnAnswer(const Answer& answer) {
   if (result.succeeded) {
     return Committed(result.revision);
   }
-  const KeyValue* epoch = Found(result, 0);
+  const KeyValue* epoch = FirstOf(result, 0);
   if (epoch == nullptr) {
     return Broken(Damaged("the epoch record is gone from etcd"));
   }
   if (epoch->mod_revision != epoch_revision_) {
     return Verdict::kDeposed;
   }
-  const KeyValue* slot = Found(result, 1);
+  const KeyValue* slot = FirstOf(result, 1);
   if (slot == nullptr) {
     return Broken(Damaged(fmt::format("slot {} is gone from etcd or was changed", last_index_)));
   }

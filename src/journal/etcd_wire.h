@@ -5,6 +5,7 @@
 // equality is compared. Facts of etcd's API: rpc.proto of etcd 3.4.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -61,6 +62,12 @@ struct TxnResult {
   bool succeeded = false;
   std::vector<std::vector<KeyValue>> gets;  // one for each operation of the branch; of a Get filled
 };
+
+// The first pair that operation `number` of the branch found; null if none.
+inline const KeyValue* FirstOf(const TxnResult& result, std::size_t number) {
+  return number < result.gets.size() && !result.gets[number].empty() ? &result.gets[number].front()
+                                                                     : nullptr;
+}
 
 // How much is known of a transaction without a result.
 enum class Certainty : std::uint8_t {
