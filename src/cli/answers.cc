@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include "base/id.h"
 #include "base/overloaded.h"
@@ -283,6 +284,17 @@ Object NodeAnswer(const client::NodeStatus& node) {
                      {"index", peer.index},
                      {"snapshot_index", peer.snapshot_index}});
   }
+  std::vector<Object> etcd;
+  for (const client::EtcdStatus& endpoint : node.etcd) {
+    etcd.push_back({{"endpoint", endpoint.endpoint},
+                    {"answers", endpoint.answers},
+                    {"leads", endpoint.leads},
+                    {"version", endpoint.version},
+                    {"db_bytes", endpoint.db_bytes},
+                    {"db_bytes_in_use", endpoint.db_bytes_in_use},
+                    {"reports", fmt::format("{}", fmt::join(endpoint.reports, "; "))},
+                    {"problem", endpoint.problem}});
+  }
   return {{"name", node.name},
           {"leader", node.leader},
           {"leader_address", node.leader_address},
@@ -291,7 +303,10 @@ Object NodeAnswer(const client::NodeStatus& node) {
           {"takeovers", node.takeovers},
           {"unknown_appends", node.unknown_appends},
           {"relists", node.relists},
-          {"nodes", peers}};
+          {"nodes", peers},
+          {"etcd", std::move(etcd)},
+          {"etcd_quota_bytes", node.etcd_quota_bytes},
+          {"etcd_full", node.etcd_full}};
 }
 
 Object StatusAnswer(const client::ServiceStatus& status) {

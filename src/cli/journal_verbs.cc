@@ -5,12 +5,16 @@
 #include <vector>
 
 #include "base/id.h"
+#include "base/log.h"
 #include "cli/journal_rows.h"
 #include "cli/verbs.h"
 #include "codec/batch_codec.h"
+#include "engine/clock.h"
 #include "journal/backup.h"
 #include "journal/inspect.h"
 #include "journal/recover.h"
+#include "server/config.h"
+#include "server/node.h"
 #include "storage/posix_file_system.h"
 
 namespace holdfast::cli {
@@ -247,9 +251,60 @@ struct RecoverOptions {
   std::string directory;
   std::optional<std::uint64_t> token_floor;
   bool accept_damage = false;
+  std::string etcd;
+  std::string config;
+  std::optional<Duration> block;
 };
 
+// Of a replicated cluster: a new log in etcd.
+int RecoverCluster(const Invocation& invocation, const RecoverOptions& options) {
+  // The file is that of a node, or there is none: it does not matter here which node it is.
+  std::vector<std::string> settings = {"node.name=recover", "node.listen=127.0.0.1:1"};
+  if (!options.etcd.empty()) {
+    settings.push_back("etcd.endpoints=" + options.etcd);
+  }
+  const auto config = server::LoadConfig(options.config, settings);
+  if (!config.ok()) {
+    return Refuse(invocation, config.error());
+  }
+  log::SetLevel(log::Level::kWarning);
+  storage::PosixFileSystem files;
+  engine::SystemClock clock;
+  const auto report = server::RecoverLog(files, clock, *config,
+                                         {.prefix = config->etcd_prefix,
+                                          .directory = options.directory,
+                                          .token_floor = options.token_floor.value_or(0),
+                                          .block = options.block.value_or(Duration::zero())});
+  if (!report.ok()) {
+    return Refuse(invocation, report.error());
+  }
+  Print(invocation.format,
+        {{"recovered", config->etcd_prefix},
+         {"log_id", ToHex(report->log_id)},
+         {"epoch", report->epoch},
+         {"token_floor", Token(report->token_floor)},
+         {"state_index", report->state_index},
+         {"entries_dropped", report->entries_dropped},
+         {"blocked_ms", ToMillis(report->block)},
+         {"next", options.directory.empty() ? "start the nodes with empty data directories"
+                                            : "start the node of " + options.directory +
+                                                  ", and the others with empty data directories"}});
+  return kDone;
+}
+
 int Recover(const Invocation& invocation, const RecoverOptions& options) {
+  if (!options.etcd.empty() || !options.config.empty()) {
+    return RecoverCluster(invocation, options);
+  }
+  if (options.directory.empty()) {
+    return Refuse(invocation, InvalidArgument("DIR", "a data directory, or --etcd",
+                                              "what to recover is not given"));
+  }
+  if (!options.token_floor.has_value()) {
+    return Refuse(invocation, InvalidArgument("--token-floor",
+                                              "at least the highest token that anybody has seen",
+                                              "a directory needs --token-floor"));
+  }
   storage::PosixFileSystem files;
   const auto report = journal::Recover(
       files, options.directory,
@@ -279,14 +334,21 @@ void AddRecover(CommandLine& line) {
              "restored without a token floor, or damaged. You declare what it cannot know: a "
              "fencing token at least as high as any that anybody has seen. The next start grants "
              "nothing until the longest possible lease has ended, and only tokens above the floor "
-             "after that.")
+             "after that. With --etcd it begins a new log for a replicated cluster that has lost "
+             "the disks of all nodes, or whose etcd was restored; stop all nodes first. A data "
+             "directory of a node is then the state to go on with.")
       .Text(kDirectoryNames, options->directory, "The data directory")
-      .Required()
-      .Number("--token-floor", options->token_floor, "Every later token is above this")
-      .Required()
+      .Number("--token-floor", options->token_floor,
+              "Every later token is above this; needed unless etcd has kept one")
+      .Text("--etcd", options->etcd, "HOST:PORT,... of the etcd cluster that holds the log")
+      .Text("--config", options->config, "A node's TOML file, for everything else about etcd")
+      .Time("--block", options->block,
+            "How long nothing is granted, if nothing of the state is left: the longest ttl and "
+            "lock-delay of any namespace")
       .Flag("--accept-damage", options->accept_damage,
             "Go on with what is whole before the damage; damaged files are put aside")
       .Example("holdfast recover data --token-floor 1000000")
+      .Example("holdfast recover --etcd e0:2379,e1:2379,e2:2379 --block 1h")
       .Exits({kDamaged})
       .Run([options](const Invocation& invocation) { return Recover(invocation, *options); });
 }

@@ -74,7 +74,7 @@ void Call::OnFailure(AttemptId attempt, const Failure& failure, BootTime now) {
     Finish(failure.error);
     return;
   }
-  shared_.endpoints.Failed(endpoint_);
+  shared_.endpoints.Failed(endpoint_, now);
   const BootTime paused = now + std::max(Pause(), failure.retry_after);
   if (options_.urgent) {
     shared_.budget.Spend(now);

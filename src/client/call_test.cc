@@ -89,6 +89,19 @@ TEST_F(CallTest, EveryEndpointGetsOneQuickTryThenPausesGrowAndJitter) {
   EXPECT_NE(pauses[4], pauses[5]);
 }
 
+TEST(EndpointSet, TheLeaderIsPreferredUnlessItHasJustFailed) {
+  EndpointSet endpoints(3);
+  const BootTime begin{Seconds(100)};
+  endpoints.Prefer(2, begin);
+  EXPECT_EQ(endpoints.current(), 2U);
+  endpoints.Failed(2, begin);
+  EXPECT_EQ(endpoints.current(), 0U);
+  endpoints.Prefer(2, begin + EndpointSet::kAvoided - Millis(1));
+  EXPECT_EQ(endpoints.current(), 0U);
+  endpoints.Prefer(2, begin + EndpointSet::kAvoided);
+  EXPECT_EQ(endpoints.current(), 2U);
+}
+
 TEST_F(CallTest, TheServiceMayAskForAPause) {
   Call call = Make({.deadline = kStart + Seconds(60)});
   call.OnFailure(call.Poll(kStart)->id, NothingDone(Seconds(7)), kStart);

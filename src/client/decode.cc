@@ -420,10 +420,23 @@ std::optional<NodeStatus> NodeOf(const v1::GetStatusResponse& from) {
                 .takeovers = node.takeovers(),
                 .unknown_appends = node.unknown_appends(),
                 .relists = node.relists(),
-                .nodes = {}};
+                .nodes = {},
+                .etcd = {},
+                .etcd_quota_bytes = node.etcd_quota_bytes(),
+                .etcd_full = node.etcd_full()};
   for (const v1::PeerStatus& peer : node.nodes()) {
     to.nodes.push_back({peer.name(), peer.address(), peer.zone(), peer.alive(), peer.index(),
                         peer.snapshot_index()});
+  }
+  for (const v1::EtcdStatus& etcd : node.etcd()) {
+    to.etcd.push_back({etcd.endpoint(),
+                       etcd.answers(),
+                       etcd.leads(),
+                       etcd.version(),
+                       etcd.db_bytes(),
+                       etcd.db_bytes_in_use(),
+                       {etcd.reports().begin(), etcd.reports().end()},
+                       etcd.problem()});
   }
   return to;
 }

@@ -62,7 +62,7 @@ std::optional<BootTime> StreamRetry::OnEnd(std::size_t endpoint, const Failure& 
   }
   constexpr Duration kFirst = Millis(100);
   constexpr Duration kMax = Seconds(5);
-  shared_.endpoints.Failed(endpoint);
+  shared_.endpoints.Failed(endpoint, now);
   const Duration pause =
       std::min(kMax, kFirst * (std::int64_t{1} << std::min<std::size_t>(failures_++, 10)));
   const BootTime paused =

@@ -5,29 +5,40 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/time.h"
 
 namespace holdfast::client {
 
 // Which endpoint to use next. One failure moves all later attempts of the client, so that an outage
-// of one endpoint is noticed once and not by every call.
+// of one endpoint is noticed once and not by every call. A node that does not lead says which one
+// does, and the client goes there: one hop less.
 class EndpointSet {
  public:
+  // After a failure: the leader of the cluster may be one that this client cannot reach.
+  static constexpr Duration kAvoided = Seconds(30);
+
   // `count` is at least 1.
-  explicit EndpointSet(std::size_t count) : count_(count) {}
+  explicit EndpointSet(std::size_t count) : avoid_until_(count) {}
 
   std::size_t current() const { return current_; }
-  std::size_t count() const { return count_; }
-  void Failed(std::size_t endpoint) {
+  std::size_t count() const { return avoid_until_.size(); }
+  void Failed(std::size_t endpoint, BootTime now) {
+    avoid_until_[endpoint] = now + kAvoided;
     if (endpoint == current_) {
-      current_ = (current_ + 1) % count_;
+      current_ = (current_ + 1) % count();
+    }
+  }
+  void Prefer(std::size_t endpoint, BootTime now) {
+    if (now >= avoid_until_[endpoint]) {
+      current_ = endpoint;
     }
   }
 
  private:
-  std::size_t count_;
   std::size_t current_ = 0;
+  std::vector<BootTime> avoid_until_;
 };
 
 // Retries are paid for: each call that succeeds earns a fifth of one, and five a second come by

@@ -113,6 +113,10 @@ void Runner::Deliver(Transport::Event event) {
   sent_.erase(found);
   if (event.kind == Transport::Event::Kind::kReply) {
     const Result<Reply> reply = DecodeReply(sent.request, std::move(event.body));
+    if (const auto leader = std::find(endpoints_.begin(), endpoints_.end(), event.leader);
+        leader != endpoints_.end()) {
+      shared_.endpoints.Prefer(static_cast<std::size_t>(leader - endpoints_.begin()), Now());
+    }
     if (reply.ok()) {
       CountAttempt(sent, nullptr);
       sent.machine->OnReply(event.id, *reply, Now());

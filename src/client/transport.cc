@@ -232,7 +232,7 @@ class Transport::Impl {
     virtual Outcome OnProgress(bool ok) = 0;
 
     Outcome Fail(WireFailure failure) {
-      return Outcome{Event{Event::Kind::kFailure, id_, {}, std::move(failure)}, true, id_};
+      return Outcome{Event{Event::Kind::kFailure, id_, {}, std::move(failure), {}}, true, id_};
     }
     Outcome FailWithStatus() {
       if (status_.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
@@ -311,7 +311,12 @@ class Transport::Impl {
       if (!status_.ok()) {
         return FailWithStatus();
       }
-      return Outcome{Event{Event::Kind::kReply, id_, ToString(reply_), {}}, true, id_};
+      Event event{Event::Kind::kReply, id_, ToString(reply_), {}, {}};
+      const auto& trailer = context_.GetServerTrailingMetadata();
+      if (const auto leader = trailer.find("holdfast-leader"); leader != trailer.end()) {
+        event.leader.assign(leader->second.data(), leader->second.size());
+      }
+      return Outcome{std::move(event), true, id_};
     }
 
     std::unique_ptr<grpc::GenericClientAsyncResponseReader> call_;
@@ -365,7 +370,7 @@ class Transport::Impl {
             Read();
             return {};
           }
-          return Outcome{Event{Event::Kind::kMessage, id_, ToString(message_), {}}, false, id_};
+          return Outcome{Event{Event::Kind::kMessage, id_, ToString(message_), {}, {}}, false, id_};
         case Step::kIdle:
         case Step::kFinishing:
           break;

@@ -43,6 +43,7 @@ class Transport {
     AttemptId id{};
     std::string body;
     WireFailure failure;
+    std::string leader;  // with kReply: the endpoint of the node that leads, if another one does
   };
 
   // Reads the certificate files; connects to nobody yet.

@@ -73,14 +73,8 @@ Route Member::RouteOf() const {
 
 void Member::Accept(EngineInput&& input) {
   if (role_ == Role::kLeading) {
-    if (const std::string older = NodeBelow(input); !older.empty()) {
-      output_.replies.emplace_back(
-          input.front, Reply{input.proposal.tag,
-                             Error{ErrorCode::kUnsupported,
-                                   "node " + older + " does not know that feature level",
-                                   {},
-                                   {}},
-                             0});
+    if (std::optional<Error> why = WhyNot(input); why.has_value()) {
+      output_.replies.emplace_back(input.front, Reply{input.proposal.tag, std::move(*why), 0});
       return;
     }
     engine_->Accept(std::move(input), output_);
@@ -96,6 +90,28 @@ void Member::Accept(EngineInput&& input) {
       Reply{input.proposal.tag,
             Error{ErrorCode::kOverloaded, "this node is about to lead; its queue is full", {}, {}},
             0});
+}
+
+// What the log could take and the cluster should not.
+std::optional<Error> Member::WhyNot(const EngineInput& input) const {
+  const auto* command = std::get_if<core::Command>(&input.proposal.request);
+  if (command == nullptr || input.kind != EngineInput::Kind::kPropose) {
+    return std::nullopt;
+  }
+  if (store_full_ && (std::holds_alternative<core::Acquire>(command->body) ||
+                      std::holds_alternative<core::OpenSession>(command->body))) {
+    return Error{ErrorCode::kOverloaded,
+                 fmt::format("etcd is nearly full: nothing new is granted beyond nine tenths of "
+                             "its quota of {} bytes",
+                             options_.store_quota_bytes),
+                 "etcd.quota_bytes",
+                 {}};
+  }
+  if (const std::string older = NodeBelow(input); !older.empty()) {
+    return Error{
+        ErrorCode::kUnsupported, "node " + older + " does not know that feature level", {}, {}};
+  }
+  return std::nullopt;
 }
 
 // The first live node that does not know the feature level that the command asks for.
@@ -210,6 +226,7 @@ void Member::Begin(Step step) {
   step_ = step;
   step_began_at_ = now_;
   backoff_ = Duration::zero();
+  tries_ = 0;
   SendStep();
 }
 
@@ -217,7 +234,11 @@ void Member::SendStep() {
   main_call_ = next_call_++;
   sent_limit_ = list_limit_;
   const bool urgent = step_ == Step::kAppend || step_ == Step::kTakeover || step_ == Step::kProbe;
-  host_.Send(main_call_, TxnOf(step_), urgent ? options_.append_timeout : options_.call_timeout);
+  // Each probe is a step of its own.
+  const int doublings = step_ == Step::kProbe ? slow_probes_ : tries_++;
+  const Duration short_timeout = options_.append_timeout * (1 << std::min(doublings, 10));
+  host_.Send(main_call_, TxnOf(step_),
+             urgent ? std::min(short_timeout, options_.call_timeout) : options_.call_timeout);
 }
 
 void Member::Again() {
@@ -340,6 +361,10 @@ MemberStatus Member::Look() const {
   if (!epoch_.vacant) {
     status.leader = epoch_.node;
     status.leader_address = epoch_.address;
+    if (const auto peer = peers_.find(epoch_.node);
+        role_ == Role::kStandby && peer != peers_.end()) {
+      status.leader_client_address = peer->second.record.client_address;
+    }
   }
   status.epoch = epoch_.epoch;
   status.index = follower_.last().index;
@@ -352,6 +377,9 @@ MemberStatus Member::Look() const {
   status.unknown_appends = unknown_appends_;
   status.relists = relists_;
   status.etcd_answers = !refusing_;
+  status.store = store_;
+  status.store_quota_bytes = options_.store_quota_bytes;
+  status.store_full = store_full_;
   for (const auto& [name, peer] : peers_) {
     status.peers.push_back(peer);
   }

@@ -41,23 +41,30 @@ enum class Role : std::uint8_t { kJoining, kStandby, kTakingOver, kLeading, kFai
 const char* RoleName(Role role);  // "STANDBY"
 
 struct MemberOptions {
-  std::string name;     // of this node, unique in the cluster
-  std::string address;  // HOST:PORT where its peers reach it
-  std::string zone;     // nodes of one zone fail together; may be empty
+  std::string name;            // of this node, unique in the cluster
+  std::string address;         // HOST:PORT where its peers reach it
+  std::string client_address;  // HOST:PORT where clients reach it
+  std::string zone;            // nodes of one zone fail together; may be empty
   std::string prefix = "/holdfast";
   std::uint64_t incarnation = 0;  // of this process: tells its beats from those of an earlier one
   EngineOptions engine;
   DetectorOptions detector;
   Duration tick = Millis(200);
-  Duration hold_max = Millis(2);          // a batch waits for requests that are about to come
-  Duration append_timeout = Millis(800);  // then the same bytes go to the next endpoint
+  Duration hold_max = Millis(2);  // a batch waits for requests that are about to come
+  // Of the first try; then the same bytes go to the next endpoint, with twice the time. Short,
+  // because a member of etcd may sit on a request for as long as an election takes.
+  Duration append_timeout = Millis(200);
   Duration call_timeout = Seconds(2);
   Duration refuse_after = Seconds(2);  // of a leader without an answer from etcd
   Duration beat = Seconds(2);          // between two writes of the node's record
   Duration alive_for = Seconds(10);    // without a beat
   Duration stand_back = Seconds(3);    // after it has stepped down: others go first
   std::uint32_t feature_level_max = core::kFeatureLevelMax;  // lower only in tests
-  std::uint64_t snapshot_bytes = std::uint64_t{64} << 20U;   // of log between two snapshots
+  // Space quota of the etcd members. At nine tenths of it nothing new is granted; what is held is
+  // still renewed and released, and the log trimmed.
+  std::uint64_t store_quota_bytes = std::uint64_t{2} << 30U;
+  Duration store_checks = Seconds(5);
+  std::uint64_t snapshot_bytes = std::uint64_t{64} << 20U;  // of log between two snapshots
   std::uint64_t log_bytes_max = std::uint64_t{512}
                                 << 20U;  // then trimming does not wait for slow standbys
 };
@@ -82,6 +89,8 @@ class MemberHost {
   // OnSnapshotSaved.
   virtual void SaveSnapshot(const journal::SnapshotHeader& header,
                             const core::Machine& machine) = 0;
+  // Asks every endpoint how it is, and calls OnStoreHealth.
+  virtual void CheckStore() = 0;
   // Gets a snapshot of at least `index` from one of the addresses, and calls OnSnapshotInstalled or
   // OnSnapshotFailed.
   virtual void FetchSnapshot(std::uint64_t index, const std::vector<std::string>& addresses) = 0;
@@ -92,6 +101,7 @@ struct MemberStatus {
   Role role = Role::kJoining;
   std::string leader;  // its name; empty: nobody, as far as this node knows
   std::string leader_address;
+  std::string leader_client_address;  // empty: this node, nobody, or not known yet
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
   double phi = 0;  // of a standby
@@ -103,6 +113,9 @@ struct MemberStatus {
   std::uint64_t unknown_appends = 0;  // answers that left open whether an append was done
   std::uint64_t relists = 0;          // the watch had to be begun anew
   bool etcd_answers = true;
+  std::vector<etcd::EndpointHealth> store;  // the endpoints, a moment ago
+  std::uint64_t store_quota_bytes = 0;
+  bool store_full = false;  // nothing new is granted, before its quota is reached
   std::vector<PeerState> peers;
 };
 
@@ -139,6 +152,7 @@ class Member {
   void OnSnapshotInstalled(const journal::SnapshotHeader& header,
                            std::unique_ptr<core::Machine> machine);
   void OnSnapshotFailed();
+  void OnStoreHealth(std::vector<etcd::EndpointHealth>&& store);
 
   // Does what is due. To be called after every input, once for many of them, and at NextWake().
   void Advance();
@@ -192,6 +206,7 @@ class Member {
   bool CheckLast(const std::vector<etcd::KeyValue>& found);
   bool TakeSlots(const std::vector<etcd::KeyValue>& slots);
   bool Apply(const journal::Entry& entry);
+  bool CheckFeatureLevel();
   void OnChanges(const etcd::WatchChanges& changes);
   bool AdoptEpoch(const etcd::KeyValue& pair);
   void NoteTakeover();
@@ -224,6 +239,7 @@ class Member {
   void FindTrimmed();
   void DeleteTrimmed(const etcd::TxnResult& found);
   void ConsiderSnapshot();
+  void ConsiderStore();
   etcd::NodeRecord MyRecord() const;
 
   void Begin(Step step);
@@ -239,6 +255,7 @@ class Member {
   void Fail(Error error);
   bool CheckCluster(const etcd::Answer& answer);
   std::string NodeBelow(const EngineInput& input) const;
+  std::optional<Error> WhyNot(const EngineInput& input) const;
   void WakeAt(BootTime at) { next_wake_ = std::min(next_wake_, at); }
 
   MemberHost& host_;
@@ -278,6 +295,7 @@ class Member {
   std::int64_t sent_limit_ = 0;   // of the list on its way
   BootTime join_not_before_{};
   BootTime retry_at_{};  // the step is sent again then, if no call is on its way
+  int tries_ = 0;        // of the step
   Duration backoff_{};
   CallId next_call_ = 1;
 
@@ -290,7 +308,7 @@ class Member {
   std::optional<etcd::Takeover> takeover_;
   etcd::EpochRecord my_epoch_;
   bool fetching_snapshot_ = false;
-  int slow_probes_ = 0;  // in a row, that found nothing new
+  int slow_probes_ = 0;  // in a row, that were late or failed
 
   // Leader.
   std::unique_ptr<Engine> engine_;
@@ -322,6 +340,10 @@ class Member {
   Id128 snapshot_hash_{};
   std::uint64_t covered_by_others_ = 0;  // the log below it is in snapshots of enough other nodes
   bool saving_snapshot_ = false;
+  std::vector<etcd::EndpointHealth> store_;
+  bool store_full_ = false;
+  bool checking_store_ = false;
+  BootTime store_check_at_{};
 
   EngineStats idle_stats_;
   std::uint64_t takeovers_ = 0;

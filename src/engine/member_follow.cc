@@ -167,6 +167,7 @@ void Member::OnSnapshotInstalled(const journal::SnapshotHeader& header,
   snapshot_index_ = header.index;
   snapshot_hash_ = header.entry_hash;
   bytes_since_snapshot_ = 0;
+  CheckFeatureLevel();
 }
 
 void Member::OnSnapshotFailed() {
@@ -299,8 +300,22 @@ bool Member::Apply(const journal::Entry& entry) {
     idle_stats_.index = machine_->index();
     idle_stats_.epoch = machine_->epoch();
     host_.OnApplied(replayer_->last_batch(), replayer_->last_applied(), replayer_->events());
+    return CheckFeatureLevel();
   }
   return true;
+}
+
+bool Member::CheckFeatureLevel() {
+  if (machine_->feature_level() <= options_.feature_level_max) {
+    return true;
+  }
+  Fail(
+      Error{ErrorCode::kUnsupported,
+            fmt::format("the log has feature level {}, this node knows {}: a newer build is needed",
+                        machine_->feature_level(), options_.feature_level_max),
+            {},
+            {}});
+  return false;
 }
 
 void Member::OnList(const etcd::TxnResult& result) {
@@ -382,6 +397,7 @@ void Member::OnProbe(const etcd::Answer& answer) {
   }
   const auto* result = std::get_if<etcd::TxnResult>(&answer);
   if (result == nullptr) {
+    ++slow_probes_;
     detector_.Restart(now_);  // nobody could write: the silence says nothing about the leader
     return;
   }

@@ -24,6 +24,7 @@ etcd::NodeRecord Member::MyRecord() const {
   record.beat = beats_;
   record.incarnation = options_.incarnation;
   record.feature_level_max = options_.feature_level_max;
+  record.client_address = options_.client_address;
   return record;
 }
 
@@ -32,6 +33,7 @@ void Member::Upkeep() {
     return;
   }
   ConsiderSnapshot();
+  ConsiderStore();
   if (chore_ == Chore::kNone && now_ >= beat_at_) {
     Beat();
   }
@@ -214,6 +216,39 @@ void Member::ConsiderSnapshot() {
   header.time = machine().now();
   saving_snapshot_ = true;
   host_.SaveSnapshot(header, machine());
+}
+
+void Member::ConsiderStore() {
+  if (!checking_store_ && now_ >= store_check_at_) {
+    checking_store_ = true;
+    host_.CheckStore();
+  }
+  if (!checking_store_) {
+    WakeAt(store_check_at_);
+  }
+}
+
+// The members grow alike; the fullest of them is the first that stops all writes.
+void Member::OnStoreHealth(std::vector<etcd::EndpointHealth>&& store) {
+  now_ = clock_.Boot();
+  checking_store_ = false;
+  store_check_at_ = now_ + options_.store_checks;
+  store_ = std::move(store);
+  bool full = false;
+  std::uint64_t bytes = 0;
+  for (const etcd::EndpointHealth& endpoint : store_) {
+    bytes = std::max(bytes, endpoint.db_bytes);
+    full = full || endpoint.no_space;
+  }
+  full = full || bytes >= options_.store_quota_bytes / 10 * 9;
+  if (full != std::exchange(store_full_, full)) {
+    if (full) {
+      log::Error("etcd is nearly full, nothing new is granted db_bytes={} quota_bytes={}", bytes,
+                 options_.store_quota_bytes);
+    } else {
+      log::Info("etcd has space again db_bytes={}", bytes);
+    }
+  }
 }
 
 void Member::OnSnapshotSaved(const journal::SnapshotHeader& header, bool saved) {

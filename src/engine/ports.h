@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "holdfast/result.h"
@@ -14,7 +15,7 @@
 
 namespace holdfast::engine {
 
-// Thread-safe; nothing blocks.
+// Thread-safe; only Health blocks.
 class EtcdPort {
  public:
   virtual ~EtcdPort() = default;
@@ -22,6 +23,8 @@ class EtcdPort {
   virtual void Send(std::uint64_t id, const journal::etcd::Txn& txn, Duration timeout) = 0;
   virtual void Watch(std::uint64_t id, journal::etcd::Revision revision) = 0;
   virtual void StopWatch() = 0;
+  // Asks every endpoint, each for at most `timeout`.
+  virtual std::vector<journal::etcd::EndpointHealth> Health(Duration timeout) = 0;
 };
 
 // Thread-safe; only FetchSnapshot blocks.

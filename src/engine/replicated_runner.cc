@@ -12,6 +12,7 @@ namespace holdfast::engine {
 namespace {
 
 constexpr Duration kPublishInterval = Millis(100);
+constexpr Duration kHealthTimeout = Millis(500);
 // Of the watch, not taken yet. Beyond it the node is slower than the log: it lists, at its own
 // pace.
 constexpr std::size_t kNewsBytesMax = std::size_t{64} << 20U;
@@ -339,6 +340,14 @@ void ReplicatedRunner::SaveSnapshot(const journal::SnapshotHeader& header,
   });
 }
 
+void ReplicatedRunner::CheckStore() {
+  Chore([this] {
+    auto store =
+        std::make_shared<std::vector<etcd::EndpointHealth>>(ports_.etcd->Health(kHealthTimeout));
+    Post([this, store] { member_->OnStoreHealth(std::move(*store)); });
+  });
+}
+
 void ReplicatedRunner::FetchSnapshot(std::uint64_t index,
                                      const std::vector<std::string>& addresses) {
   Chore([this, index, addresses] { Fetch(index, addresses); });
@@ -415,6 +424,7 @@ void ReplicatedRunner::Publish() {
   if (all) {
     published_at_ = now;
     stats_.member = member_->Look();
+    follows_ = !stats_.member->leader_client_address.empty();
     stats_.accepting_writes = member_->RouteOf() != Route::kNowhere;
     stats_.journal_first_index = stats_.member->first_index;
     stats_.journal.appends = stats_.member->appends;
@@ -432,6 +442,14 @@ RunnerStats ReplicatedRunner::Stats() const {
   stats.inbox = inbox_size_;
   meter_.Read(stats);
   return stats;
+}
+
+std::string ReplicatedRunner::LeaderForClients() const {
+  if (!follows_) {
+    return {};
+  }
+  const std::lock_guard lock(stats_mutex_);
+  return stats_.member->leader_client_address;
 }
 
 bool ReplicatedRunner::StepDown() {

@@ -56,6 +56,7 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   // Hands over first if it leads.
   void Stop() override;
   bool StepDown() override;
+  std::string LeaderForClients() const override;
 
   // For a peer; any thread.
   Result<journal::Snapshot> NewestSnapshot();
@@ -71,6 +72,7 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
                  std::vector<core::Event>& events) override;
   void OnRole(Role role) override;
   void SaveSnapshot(const journal::SnapshotHeader& header, const core::Machine& machine) override;
+  void CheckStore() override;
   void FetchSnapshot(std::uint64_t index, const std::vector<std::string>& addresses) override;
 
   // PortSink; any thread.
@@ -127,7 +129,7 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
 
   mutable std::mutex stats_mutex_;
   RunnerStats stats_;
-  Timestamp state_time_at_start_{};
+  std::atomic<bool> follows_{false};  // somebody else leads
   bool stopped_ = false;
 
   // Under chores_mutex_, except the directory: only the chores thread.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/histogram.h"
@@ -55,6 +56,10 @@ class Runner {
 
   // Lets another node lead for now. False if nobody else ever can.
   virtual bool StepDown() { return false; }
+
+  // Where clients reach the node that leads; empty if this one does, or nobody is known to.
+  // Thread-safe and cheap.
+  virtual std::string LeaderForClients() const { return {}; }
 
   virtual WatchHub& watches() = 0;
   virtual RunnerStats Stats() const = 0;

@@ -188,10 +188,10 @@ class GrpcClient : public Client {
     }
   }
 
-  std::vector<EndpointHealth> Health(Duration timeout) override {
-    std::vector<EndpointHealth> all;
+  std::vector<wire::EndpointHealth> Health(Duration timeout) override {
+    std::vector<wire::EndpointHealth> all;
     for (std::size_t i = 0; i < channels_.size(); ++i) {
-      EndpointHealth health;
+      wire::EndpointHealth health;
       health.endpoint = options_.endpoints[i];
       grpc::ClientContext context;
       context.set_deadline(DeadlineAfter(timeout));
@@ -207,10 +207,13 @@ class GrpcClient : public Client {
       health.problem = status.ok() ? WhyRefused(response.version()) : status.error_message();
       health.version = response.version();
       health.advice = status.ok() ? WhyOld(response.version()) : std::string();
-      health.db_bytes = response.dbsize();
-      health.db_bytes_in_use = response.dbsizeinuse();
+      health.db_bytes = static_cast<std::uint64_t>(response.dbsize());
+      health.db_bytes_in_use = static_cast<std::uint64_t>(response.dbsizeinuse());
       health.leads = status.ok() && response.leader() == response.header().member_id();
-      health.alarms.assign(response.errors().begin(), response.errors().end());
+      health.reports.assign(response.errors().begin(), response.errors().end());
+      health.no_space = std::any_of(
+          health.reports.begin(), health.reports.end(),
+          [](const std::string& report) { return report.find("NOSPACE") != std::string::npos; });
       all.push_back(std::move(health));
     }
     return all;

@@ -27,19 +27,6 @@ struct ClientOptions {
   std::string key;
 };
 
-// How an endpoint was the last time it was asked.
-struct EndpointHealth {
-  std::string endpoint;
-  bool answers = false;
-  std::string version;
-  std::int64_t db_bytes = 0;
-  std::int64_t db_bytes_in_use = 0;
-  bool leads = false;
-  std::vector<std::string> alarms;  // such as "NOSPACE"
-  std::string problem;              // why it does not answer, or must not be used
-  std::string advice;               // about its version
-};
-
 class Client {
  public:
   struct Handlers {
@@ -58,7 +45,7 @@ class Client {
   virtual void Watch(std::uint64_t id, wire::Revision revision) = 0;
   virtual void StopWatch() = 0;
   // Asks every endpoint, for at most `timeout`. Blocks.
-  virtual std::vector<EndpointHealth> Health(Duration timeout) = 0;
+  virtual std::vector<wire::EndpointHealth> Health(Duration timeout) = 0;
 };
 
 }  // namespace holdfast::etcd

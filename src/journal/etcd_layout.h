@@ -78,6 +78,7 @@ struct NodeRecord {
   std::uint64_t beat = 0;            // changes with each write: the node is alive
   std::uint64_t incarnation = 0;     // of its process
   std::uint32_t feature_level_max = 0;
+  std::string client_address;  // where clients reach it
 };
 
 template <typename A>
@@ -99,7 +100,7 @@ void Archive(A& a, FloorRecord& r) {
 template <typename A>
 void Archive(A& a, NodeRecord& r) {
   a(r.address, r.zone, r.applied, r.snapshot_index, r.snapshot_hash, r.beat, r.incarnation,
-    r.feature_level_max);
+    r.feature_level_max, r.client_address);
 }
 
 // Every value ends in a CRC-32C of what is before it.

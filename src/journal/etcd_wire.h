@@ -102,6 +102,20 @@ struct WatchEnd {
 
 using WatchNews = std::variant<WatchChanges, WatchEnd>;
 
+// How an endpoint was when it was asked.
+struct EndpointHealth {
+  std::string endpoint;
+  bool answers = false;
+  std::string version;
+  std::uint64_t db_bytes = 0;  // of its file: what the space quota is about
+  std::uint64_t db_bytes_in_use = 0;
+  bool leads = false;
+  bool no_space = false;             // its alarm stands: it refuses every write
+  std::vector<std::string> reports;  // what it says of itself: alarms, no leader
+  std::string problem;               // why it does not answer, or must not be used
+  std::string advice;                // about its version
+};
+
 // The end of the range of all keys that begin with `prefix`, which does not end in 0xff.
 inline std::string PrefixEnd(std::string prefix) {
   prefix.back() = static_cast<char>(static_cast<unsigned char>(prefix.back()) + 1);

@@ -38,6 +38,7 @@ struct Config {
   std::string tls_client_ca;
   std::string etcd_endpoints;  // empty: embedded
   std::string etcd_prefix = "/holdfast";
+  std::uint64_t etcd_quota_bytes = std::uint64_t{2} << 30U;
   std::string etcd_user;
   std::string etcd_password_file;
   std::string etcd_ca;
@@ -46,7 +47,8 @@ struct Config {
   std::string node_name;
   std::string node_zone;
   std::string node_listen;
-  std::string node_address;  // empty: node_listen
+  std::string node_address;         // empty: node_listen
+  std::string node_client_address;  // empty: listen
   std::string node_ca;
   std::string node_cert;
   std::string node_key;

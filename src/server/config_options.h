@@ -31,7 +31,7 @@ inline constexpr std::uint64_t kGiB = kKiB * kKiB * kKiB;
 
 // In the order in which they are printed: options of a table (with a dot) come after all plain
 // ones.
-inline constexpr std::array<Option, 48> kOptions{{
+inline constexpr std::array<Option, 50> kOptions{{
     {"data_dir",
      "Folder of the journal and its snapshots; made with mode 0700 if it is not there. Required.",
      Kind::kText, &Config::data_dir},
@@ -88,6 +88,10 @@ inline constexpr std::array<Option, 48> kOptions{{
      Kind::kText, &Config::etcd_endpoints},
     {"etcd.prefix", "Everything of this cluster in etcd is below it.", Kind::kText,
      &Config::etcd_prefix},
+    {"etcd.quota_bytes",
+     "Space quota of the etcd members (their --quota-backend-bytes). At nine tenths of it nothing "
+     "new is granted.",
+     Kind::kBytes, &Config::etcd_quota_bytes, 16 * 1024 * kKiB, 1024 * kGiB},
     {"etcd.user", "User of etcd; empty: none.", Kind::kText, &Config::etcd_user},
     {"etcd.password_file", "File with the user's password.", Kind::kText,
      &Config::etcd_password_file},
@@ -105,6 +109,9 @@ inline constexpr std::array<Option, 48> kOptions{{
      &Config::node_listen},
     {"node.address", "HOST:PORT at which they reach it; empty: node.listen.", Kind::kText,
      &Config::node_address},
+    {"node.client_address",
+     "HOST:PORT where clients reach this node, as their endpoint lists have it; empty: listen.",
+     Kind::kText, &Config::node_client_address},
     {"node.ca", "PEM file with the CA of the nodes' certificates: they prove themselves.",
      Kind::kText, &Config::node_ca},
     {"node.cert", "PEM file with this node's certificate for its peers; empty: no TLS.",

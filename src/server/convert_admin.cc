@@ -330,6 +330,19 @@ void WriteNode(const engine::MemberStatus& member, v1::GetStatusResponse& respon
   node.set_takeovers(member.takeovers);
   node.set_unknown_appends(member.unknown_appends);
   node.set_relists(member.relists);
+  node.set_etcd_quota_bytes(member.store_quota_bytes);
+  node.set_etcd_full(member.store_full);
+  for (const journal::etcd::EndpointHealth& health : member.store) {
+    v1::EtcdStatus& row = *node.add_etcd();
+    row.set_endpoint(health.endpoint);
+    row.set_answers(health.answers);
+    row.set_leads(health.leads);
+    row.set_version(health.version);
+    row.set_db_bytes(health.db_bytes);
+    row.set_db_bytes_in_use(health.db_bytes_in_use);
+    row.mutable_reports()->Assign(health.reports.begin(), health.reports.end());
+    row.set_problem(health.problem);
+  }
   for (const engine::PeerState& peer : member.peers) {
     v1::PeerStatus& row = *node.add_nodes();
     row.set_name(peer.name);

@@ -149,6 +149,16 @@ void AddCluster(Families& families, const engine::RunnerStats& stats) {
   families.Counter("holdfast_log_unknown_appends_total",
                    "Answers of etcd that left open whether an append was done.",
                    member.unknown_appends);
+  std::uint64_t db_bytes = 0;
+  for (const journal::etcd::EndpointHealth& endpoint : member.store) {
+    db_bytes = std::max(db_bytes, endpoint.db_bytes);
+  }
+  families.Gauge("holdfast_etcd_db_bytes", "Size of the largest store of etcd's members.",
+                 db_bytes);
+  families.Gauge("holdfast_etcd_quota_bytes", "Their space quota, as this node was told.",
+                 member.store_quota_bytes);
+  families.Gauge("holdfast_etcd_full", "1 if nothing new is granted because etcd is nearly full.",
+                 member.store_full ? 1 : 0);
   families.Counter("holdfast_log_relists_total", "Watches of the log that had to begin anew.",
                    member.relists);
 }

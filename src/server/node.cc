@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
 #include <iterator>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,9 @@ class EtcdAdapter : public engine::EtcdPort {
     client_->Watch(id, revision);
   }
   void StopWatch() override { client_->StopWatch(); }
+  std::vector<journal::etcd::EndpointHealth> Health(Duration timeout) override {
+    return client_->Health(timeout);
+  }
 
  private:
   std::unique_ptr<etcd::Client> client_;
@@ -72,7 +77,7 @@ Result<etcd::ClientOptions> EtcdOptionsOf(const Config& config) {
 // Whether any of the endpoints says that it must not be used.
 Status CheckEtcd(etcd::Client& client) {
   bool answers = false;
-  for (const etcd::EndpointHealth& health : client.Health(kEtcdPatience)) {
+  for (const journal::etcd::EndpointHealth& health : client.Health(kEtcdPatience)) {
     if (!health.answers) {
       log::Warning("etcd does not answer endpoint={} error=\"{}\"", health.endpoint,
                    health.problem);
@@ -100,10 +105,13 @@ engine::ReplicatedOptions OptionsOf(const Config& config, const engine::EngineOp
   options.member.name = config.node_name;
   options.member.zone = config.node_zone;
   options.member.address = config.node_address.empty() ? config.node_listen : config.node_address;
+  options.member.client_address =
+      config.node_client_address.empty() ? config.listen : config.node_client_address;
   options.member.prefix = config.etcd_prefix;
   options.member.engine = engine;
   options.member.tick = config.tick;
   options.member.detector.interval_min = config.tick;
+  options.member.store_quota_bytes = config.etcd_quota_bytes;
   options.member.snapshot_bytes = config.snapshot_bytes;
   // The log stays in etcd until two nodes have a snapshot: room for several.
   options.member.log_bytes_max = 4 * config.snapshot_bytes;
@@ -166,6 +174,38 @@ Result<Node> StartNode(storage::FileSystem& files, engine::Clock& clock, const C
   }
   node.peers = std::move(*peers);
   return node;
+}
+
+Result<engine::ClusterRecoveryReport> RecoverLog(storage::FileSystem& files, engine::Clock& clock,
+                                                 const Config& config,
+                                                 const engine::ClusterRecoveryOptions& options) {
+  const Result<etcd::ClientOptions> etcd_options = EtcdOptionsOf(config);
+  if (!etcd_options.ok()) {
+    return etcd_options.error();
+  }
+  std::promise<journal::etcd::Answer> answer;
+  etcd::Client::Handlers handlers;
+  handlers.on_answer = [&answer](std::uint64_t, journal::etcd::Answer&& given) {
+    answer.set_value(std::move(given));
+  };
+  handlers.on_news = [](std::uint64_t, journal::etcd::WatchNews&&) {};
+  const Result<std::unique_ptr<etcd::Client>> client =
+      etcd::Client::Create(*etcd_options, std::move(handlers));
+  if (!client.ok()) {
+    return client.error();
+  }
+  if (const Status checked = CheckEtcd(**client); !checked.ok()) {
+    return checked.error();
+  }
+  std::uint64_t calls = 0;
+  const auto call = [&](const journal::etcd::Txn& txn) {
+    answer = {};
+    std::future<journal::etcd::Answer> given = answer.get_future();
+    (*client)->Send(++calls, txn, kEtcdPatience);
+    return given.get();
+  };
+  const auto pause = [](Duration duration) { std::this_thread::sleep_for(duration); };
+  return engine::RecoverCluster(files, clock, call, pause, options);
 }
 
 }  // namespace holdfast::server

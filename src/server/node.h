@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/clock.h"
+#include "engine/cluster_recovery.h"
 #include "engine/replicated_runner.h"
 #include "holdfast/result.h"
 #include "server/config.h"
@@ -22,5 +23,11 @@ struct Node {
 // the background.
 Result<Node> StartNode(storage::FileSystem& files, engine::Clock& clock, const Config& config,
                        const engine::EngineOptions& engine);
+
+// Begins a new log in the etcd of `config`: see engine/cluster_recovery.h, whose errors these are.
+// Blocks.
+Result<engine::ClusterRecoveryReport> RecoverLog(storage::FileSystem& files, engine::Clock& clock,
+                                                 const Config& config,
+                                                 const engine::ClusterRecoveryOptions& options);
 
 }  // namespace holdfast::server

@@ -57,4 +57,10 @@ Result<std::shared_ptr<const Caller>> Welcome(Loop& loop, const grpc::ServerCont
   return caller;
 }
 
+void NameLeader(Loop& loop, grpc::ServerContext& context) {
+  if (const std::string leader = loop.runner().LeaderForClients(); !leader.empty()) {
+    context.AddTrailingMetadata("holdfast-leader", leader);
+  }
+}
+
 }  // namespace holdfast::server

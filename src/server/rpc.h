@@ -22,4 +22,7 @@ grpc::Status RpcStatusOf(const Error& error);
 Result<std::shared_ptr<const Caller>> Welcome(Loop& loop, const grpc::ServerContext& context,
                                               const char* verb);
 
+// Tells the client where the leader is, if this node is not it. Before the call is finished.
+void NameLeader(Loop& loop, grpc::ServerContext& context);
+
 }  // namespace holdfast::server

@@ -61,6 +61,7 @@ class UnaryCall final : public Call {
       Fail(status.error());
     } else if (!loop().closed()) {
       Complete(loop(), *caller_, *request_, *response);
+      NameLeader(loop(), context_);
       writer_.Finish(*response, grpc::Status::OK, Expect(finish_step_));
     }
   }

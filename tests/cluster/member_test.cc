@@ -26,8 +26,8 @@ void StartAll(TestCluster& cluster, int nodes) {
 }
 
 core::Granted GrantOf(TestCluster& cluster, std::uint64_t tag, const std::string& resource,
-                      const std::string& id) {
-  EXPECT_TRUE(cluster.Propose(tag, AcquireOf(resource, id)));
+                      const std::string& id, Duration ttl = Seconds(10)) {
+  EXPECT_TRUE(cluster.Propose(tag, AcquireOf(resource, id, ttl)));
   std::optional<Reply> reply;
   EXPECT_TRUE(cluster.RunUntil(
       [&] {
@@ -117,9 +117,8 @@ TEST(Member, AReadIsAnsweredByABatchThatWasSealedAfterIt) {
   StartAll(cluster, 2);
   const std::uint64_t before = cluster.applied();
   ASSERT_TRUE(cluster.Ask(1, core::Describe{"default", "a"}));
-  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.applied() > before; }, Millis(100)));
-  cluster.RunFor(Millis(1));
-  EXPECT_TRUE(cluster.TakeReply(1).has_value());
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.TakeReply(1).has_value(); }, Millis(100)));
+  EXPECT_GT(cluster.applied(), before);
 }
 
 TEST(Member, AHandOverLeavesAGapThatNobodyNotices) {
@@ -170,6 +169,42 @@ TEST(Member, AFeatureLevelWaitsForTheOldestLiveNode) {
   const std::optional<Reply> accepted = set_level(2);
   ASSERT_TRUE(accepted.has_value());
   EXPECT_TRUE(std::holds_alternative<core::Outcome>(accepted->answer));
+}
+
+TEST(Member, ARollingUpgradeKeepsItsLeasesAndAnOlderNodeStopsAfterTheNewLevel) {
+  TestCluster cluster(21, 3);
+  cluster.options.feature_level_max = 0;
+  StartAll(cluster, 3);
+  const core::Granted held = GrantOf(cluster, 1, "a", "r1", Seconds(300));
+  const auto set_level = [&](std::uint64_t tag) {
+    EXPECT_TRUE(cluster.Propose(tag, core::Command{"p", "", core::SetFeatureLevel{1}}));
+    cluster.RunFor(Millis(300));
+    return cluster.TakeReply(tag);
+  };
+  cluster.options.feature_level_max = 1;
+  for (int node = 0; node < 3; ++node) {
+    cluster.RunFor(Seconds(3));
+    EXPECT_EQ(ErrorOf(set_level(10 + static_cast<std::uint64_t>(node))), ErrorCode::kUnsupported);
+    cluster.Kill(node);
+    ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Leader() >= 0; }, Seconds(5)));
+    cluster.Start(node);
+    ASSERT_TRUE(cluster.RunUntil(
+        [&] { return cluster.Leader() >= 0 && cluster.member(node).role() == Role::kStandby; },
+        Seconds(5)));
+  }
+  cluster.RunFor(Seconds(12));
+  const std::optional<Reply> accepted = set_level(20);
+  ASSERT_TRUE(accepted && std::holds_alternative<core::Outcome>(accepted->answer));
+  EXPECT_EQ(GrantOf(cluster, 21, "a", "r1", Seconds(300)).lease_id, held.lease_id);
+  cluster.options.feature_level_max = 0;
+  const int older = (cluster.Leader() + 1) % 3;
+  cluster.Kill(older);
+  cluster.Start(older);
+  cluster.RunFor(Seconds(3));
+  EXPECT_EQ(cluster.member(older).role(), Role::kFailed);
+  EXPECT_EQ(cluster.member(older).error().code, ErrorCode::kUnsupported);
+  GrantOf(cluster, 22, "b", "r2");
+  EXPECT_EQ(cluster.violation(), "");
 }
 
 TEST(Member, WhenEtcdIsDownNobodyIsConvictedAndRequestsAreRefused) {
@@ -293,6 +328,29 @@ TEST(Member, TheLogIsTrimmedBehindSnapshotsInTwoZonesAndALateNodeGetsOne) {
       cluster.RunUntil([&] { return cluster.member(late).role() == Role::kStandby; }, Seconds(10)));
   cluster.RunFor(Seconds(1));
   EXPECT_GE(cluster.member(late).machine().index() + 2, cluster.applied());
+  EXPECT_EQ(cluster.violation(), "");
+}
+
+TEST(Member, BeforeEtcdIsFullNothingNewIsGrantedAndTheRestGoesOn) {
+  TestCluster cluster(20, 2);
+  StartAll(cluster, 2);
+  const core::Granted held = GrantOf(cluster, 1, "a", "r1");
+  cluster.store_bytes = cluster.options.store_quota_bytes / 10 * 9;
+  cluster.RunFor(Seconds(6));
+  ASSERT_TRUE(cluster.Propose(2, AcquireOf("b", "r2")));
+  core::Renew renew;
+  renew.resource = "a";
+  renew.lease_id = held.lease_id;
+  ASSERT_TRUE(cluster.Propose(3, core::Command{"p", "default", renew}));
+  cluster.RunFor(Seconds(1));
+  EXPECT_EQ(ErrorOf(cluster.TakeReply(2)), ErrorCode::kOverloaded);
+  const std::optional<Reply> renewed = cluster.TakeReply(3);
+  ASSERT_TRUE(renewed.has_value());
+  EXPECT_TRUE(std::holds_alternative<core::Outcome>(renewed->answer));
+  EXPECT_TRUE(cluster.member(cluster.Leader()).Look().store_full);
+  cluster.store_bytes = 0;
+  cluster.RunFor(Seconds(6));
+  GrantOf(cluster, 4, "b", "r2");
   EXPECT_EQ(cluster.violation(), "");
 }
 

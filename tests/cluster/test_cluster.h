@@ -56,6 +56,13 @@ class TestCluster {
   // The process dies, with everything but its snapshots.
   void Kill(int node);
   void Start(int node);
+  // The snapshots and the log id of a node that is down.
+  journal::Snapshot& disk(int node);
+  void LoseDisk(int node);
+  void AdoptLog(int node, const Id128& log_id);
+  // What is checked begins anew: the store holds another log now. The history is checked only if
+  // it is there from its beginning.
+  void BeginAnotherLog(bool from_its_beginning);
   // Nothing of it runs, its messages wait.
   void Pause(int node, Duration duration);
   // Nothing passes between the node and etcd.
@@ -75,7 +82,8 @@ class TestCluster {
   const std::string& violation() const { return violation_; }
   // Number of the last batch that any node applied.
   std::uint64_t applied() const { return traces_.empty() ? 0 : traces_.rbegin()->first; }
-  MemberOptions options;  // of nodes that are started from now on
+  MemberOptions options;          // of nodes that are started from now on
+  std::uint64_t store_bytes = 0;  // how large etcd says that it is
 
  private:
   struct Node;
@@ -112,7 +120,7 @@ class TestCluster {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<std::uint64_t, Reply> replies_;
 
-  check::HistoryChecker checker_;
+  std::optional<check::HistoryChecker> checker_{std::in_place};
   std::map<std::uint64_t, std::uint64_t> traces_;  // of each batch that anybody applied
   std::set<std::string> slots_;
   std::string violation_;

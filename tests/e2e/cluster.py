@@ -22,6 +22,7 @@ class Etcd:
 
     def __init__(self, folder, size=3):
         self.folder = folder
+        self.token = folder  # tells this cluster from others
         self.ports = []
         while len(self.ports) < 2 * size:
             port = harness.free_port()
@@ -43,8 +44,9 @@ class Etcd:
                  "--data-dir", os.path.join(self.folder, f"etcd{number}"),
                  "--listen-client-urls", client, "--advertise-client-urls", client,
                  "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                 "--initial-cluster", others, "--initial-cluster-token", self.folder,
-                 "--snapshot-count", "10000"], stdout=log, stderr=log)
+                 "--initial-cluster", others, "--initial-cluster-token", self.token,
+                 "--snapshot-count", "10000",
+                 "--heartbeat-interval", "50", "--election-timeout", "500"], stdout=log, stderr=log)
 
     def leader(self):
         """The number of the member that leads, as the others see it."""
@@ -66,6 +68,16 @@ class Etcd:
     def kill(self, number):
         self.processes[number].kill()
         self.processes[number].wait()
+
+    def replace(self):
+        """By an empty cluster at the same addresses."""
+        for number in range(len(self.processes)):
+            self.kill(number)
+            shutil.rmtree(os.path.join(self.folder, f"etcd{number}"))
+        self.token += "+"
+        for number in range(len(self.processes)):
+            self.start(number)
+        harness.wait_until(lambda: self.leader() is not None, "a leader of etcd")
 
     def close(self):
         for process in self.processes:

@@ -469,6 +469,17 @@ struct PeerStatus {
   std::uint64_t snapshot_index = 0;
 };
 
+struct EtcdStatus {
+  std::string endpoint;
+  bool answers = false;
+  bool leads = false;
+  std::string version;
+  std::uint64_t db_bytes = 0;
+  std::uint64_t db_bytes_in_use = 0;
+  std::vector<std::string> reports;  // what it says of itself, such as an alarm
+  std::string problem;               // why it does not answer, or must not be used
+};
+
 // What a replicated node knows of its cluster.
 struct NodeStatus {
   std::string name;
@@ -480,6 +491,9 @@ struct NodeStatus {
   std::uint64_t unknown_appends = 0;
   std::uint64_t relists = 0;
   std::vector<PeerStatus> nodes;
+  std::vector<EtcdStatus> etcd;
+  std::uint64_t etcd_quota_bytes = 0;
+  bool etcd_full = false;  // nothing new is granted, before the quota is reached
 };
 
 struct ServiceStatus {
