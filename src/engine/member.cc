@@ -71,6 +71,16 @@ Route Member::RouteOf() const {
   return Route::kNowhere;
 }
 
+std::string Member::WhyNowhere() const {
+  if (role_ == Role::kFailed) {
+    return "this node cannot go on: " + error_.message + "; nothing was done";
+  }
+  if (refusing_) {
+    return "etcd does not commit (" + last_failure_ + "); nothing was done";
+  }
+  return "no node leads; nothing was done";
+}
+
 void Member::Accept(EngineInput&& input) {
   if (role_ == Role::kLeading) {
     if (std::optional<Error> why = WhyNot(input); why.has_value()) {
@@ -250,14 +260,24 @@ void Member::OnStep(const etcd::Answer& answer) {
   if (const auto* result = std::get_if<etcd::TxnResult>(&answer); result != nullptr) {
     refusing_ = false;
     list_limit_ = kSlotsPerList;
-    // etcd below 3.4.42 can read an old state after a pause (its issue 20418).
+    if (!CheckRevision(result->revision, seen_revision_, TxnWrites(step_))) {
+      return;
+    }
     if (result->revision < seen_revision_) {
       Again();
       return;
     }
     seen_revision_ = result->revision;
-  } else if (step_ == Step::kList || step_ == Step::kTail) {
-    list_limit_ = std::max<std::int64_t>(list_limit_ / 2, 1);  // perhaps too much for the time
+  } else {
+    const auto& failure = std::get<etcd::Failure>(answer);
+    last_failure_ = failure.error.message;
+    if (failure.certainty == etcd::Certainty::kFatal) {
+      Fail(failure.error);
+      return;
+    }
+    if (step_ == Step::kList || step_ == Step::kTail) {
+      list_limit_ = std::max<std::int64_t>(list_limit_ / 2, 1);  // perhaps too much for the time
+    }
   }
   switch (step_) {
     case Step::kProbe:
@@ -278,15 +298,44 @@ void Member::OnStep(const etcd::Answer& answer) {
     case Step::kHandOver:
       break;
   }
-  if (const auto* failure = std::get_if<etcd::Failure>(&answer); failure != nullptr) {
-    if (failure->certainty == etcd::Certainty::kFatal) {
-      Fail(failure->error);
-    } else {
-      Again();
-    }
+  if (std::holds_alternative<etcd::Failure>(answer)) {
+    Again();
     return;
   }
   OnResult(std::exchange(step_, Step::kNone), std::get<etcd::TxnResult>(answer));
+}
+
+// A read may be old: etcd below 3.4.42 can answer from an old state after a pause (its issue
+// 20418). A transaction that could write goes through etcd's log: nothing that it saw can be
+// undone, unless somebody has put older files in etcd's place.
+bool Member::CheckRevision(etcd::Revision got, etcd::Revision seen, bool writes) {
+  if (got >= seen || !writes) {
+    return true;
+  }
+  Fail(Error{
+      ErrorCode::kCorrupt,
+      fmt::format("etcd went back from revision {} to {}: older files are in its place", seen, got),
+      {},
+      {}});
+  return false;
+}
+
+bool Member::TxnWrites(Step step) {
+  switch (step) {
+    case Step::kBootstrap:
+    case Step::kProbe:
+    case Step::kTakeover:
+    case Step::kReserve:
+    case Step::kAppend:
+    case Step::kHandOver:
+      return true;
+    case Step::kNone:
+    case Step::kReadRecords:
+    case Step::kList:
+    case Step::kTail:
+      break;
+  }
+  return false;
 }
 
 void Member::OnResult(Step step, const etcd::TxnResult& result) {

@@ -141,6 +141,8 @@ class Member {
 
   Route RouteOf() const;
   const std::string& leader_address() const { return epoch_.address; }
+  // While RouteOf is kNowhere, for the client; nothing was done.
+  std::string WhyNowhere() const;
   // Of a front, while RouteOf is kHere.
   void Accept(EngineInput&& input);
   // Replies since the last call.
@@ -254,6 +256,8 @@ class Member {
   void RefusePending();
   void Fail(Error error);
   bool CheckCluster(const etcd::Answer& answer);
+  bool CheckRevision(etcd::Revision got, etcd::Revision seen, bool writes);
+  static bool TxnWrites(Step step);
   std::string NodeBelow(const EngineInput& input) const;
   std::optional<Error> WhyNot(const EngineInput& input) const;
   void WakeAt(BootTime at) { next_wake_ = std::min(next_wake_, at); }
@@ -291,6 +295,7 @@ class Member {
   CallId main_call_ = 0;
   BootTime step_began_at_{};
   etcd::Revision seen_revision_ = 0;
+  std::string last_failure_;      // of a call, in etcd's words
   std::int64_t list_limit_ = 64;  // slots of one list
   std::int64_t sent_limit_ = 0;   // of the list on its way
   BootTime join_not_before_{};
@@ -330,6 +335,7 @@ class Member {
   // Upkeep.
   Chore chore_ = Chore::kNone;
   CallId chore_call_ = 0;
+  etcd::Revision seen_before_chore_ = 0;
   BootTime beat_at_{};
   std::uint64_t beats_ = 0;
   std::map<std::string, PeerState> peers_;

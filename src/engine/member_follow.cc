@@ -381,6 +381,7 @@ void Member::Heard() {
 
 void Member::ListAgain() {
   ++relists_;
+  last_checked_ = false;  // etcd may have gone back meanwhile
   host_.StopWatch();
   watch_ = 0;
   // What the main lane is at, a probe or a takeover, must not be lost.

@@ -163,8 +163,8 @@ void Member::RefuseIfSilent() {
   }
   if (now_ - step_began_at_ >= options_.refuse_after) {
     if (!std::exchange(refusing_, true)) {
-      log::Error("etcd does not answer, requests are refused since_ms={}",
-                 ToMillis(now_ - step_began_at_));
+      log::Error("etcd does not commit, requests are refused since_ms={} error=\"{}\"",
+                 ToMillis(now_ - step_began_at_), last_failure_);
     }
     if (engine_ != nullptr) {
       engine_->GiveUp(output_);

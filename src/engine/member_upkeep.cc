@@ -54,6 +54,7 @@ void Member::Beat() {
 void Member::SendChore(Chore chore, const etcd::Txn& txn) {
   chore_ = chore;
   chore_call_ = next_call_++;
+  seen_before_chore_ = seen_revision_;
   host_.Send(chore_call_, txn, options_.call_timeout);
 }
 
@@ -61,7 +62,15 @@ void Member::OnChore(const etcd::Answer& answer) {
   const Chore chore = std::exchange(chore_, Chore::kNone);
   const auto* result = std::get_if<etcd::TxnResult>(&answer);
   if (result == nullptr) {
+    if (const auto& failure = std::get<etcd::Failure>(answer);
+        failure.certainty == etcd::Certainty::kFatal) {
+      Fail(failure.error);
+    }
     return;  // the next beat begins anew
+  }
+  const bool writes = chore != Chore::kVerifyTrim && chore != Chore::kFindTrimmed;
+  if (!CheckRevision(result->revision, seen_before_chore_, writes)) {
+    return;
   }
   if (chore == Chore::kBeat) {
     OnBeat(*result);
@@ -234,17 +243,18 @@ void Member::OnStoreHealth(std::vector<etcd::EndpointHealth>&& store) {
   checking_store_ = false;
   store_check_at_ = now_ + options_.store_checks;
   store_ = std::move(store);
-  bool full = false;
+  bool no_space = false;
   std::uint64_t bytes = 0;
   for (const etcd::EndpointHealth& endpoint : store_) {
     bytes = std::max(bytes, endpoint.db_bytes);
-    full = full || endpoint.no_space;
+    no_space = no_space || endpoint.no_space;
   }
-  full = full || bytes >= options_.store_quota_bytes / 10 * 9;
+  const bool full = no_space || bytes >= options_.store_quota_bytes / 10 * 9;
   if (full != std::exchange(store_full_, full)) {
     if (full) {
-      log::Error("etcd is nearly full, nothing new is granted db_bytes={} quota_bytes={}", bytes,
-                 options_.store_quota_bytes);
+      log::Error(
+          "etcd is nearly full, nothing new is granted db_bytes={} quota_bytes={} nospace={}",
+          bytes, options_.store_quota_bytes, no_space);
     } else {
       log::Info("etcd has space again db_bytes={}", bytes);
     }

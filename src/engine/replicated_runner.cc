@@ -203,10 +203,7 @@ void ReplicatedRunner::Take(EngineInput&& input) {
     case Route::kNowhere:
       break;
   }
-  Refuse(input, Error{ErrorCode::kUnavailable,
-                      "no node leads, or etcd does not answer; nothing was done",
-                      {},
-                      {}});
+  Refuse(input, Error{ErrorCode::kUnavailable, member_->WhyNowhere(), {}, {}});
 }
 
 void ReplicatedRunner::Refuse(const EngineInput& input, const Error& error) {

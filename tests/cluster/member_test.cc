@@ -366,6 +366,43 @@ TEST(Member, AnotherEtcdIsRefused) {
   }
 }
 
+TEST(Member, OlderFilesInThePlaceOfEtcdsAreNoticedByEveryNode) {
+  for (const bool other_leader_meanwhile : {false, true}) {
+    TestCluster cluster(22, 3);
+    StartAll(cluster, 3);
+    cluster.RunFor(Seconds(2));
+    const journal::etcd::FakeEtcd old = cluster.store();
+    if (other_leader_meanwhile) {
+      const int leader = cluster.Leader();
+      cluster.member(leader).StepDown(StepDownFor::kNow);
+      cluster.RunFor(Millis(1));
+      EXPECT_LT(GapAfter(cluster, leader), Seconds(1));
+    }
+    cluster.RunFor(Seconds(3));
+    for (int i = 0; i < 3; ++i) {
+      cluster.Pause(i, Seconds(1));
+    }
+    cluster.StopEtcd(Seconds(1));
+    cluster.store() = old;
+    cluster.RunFor(Seconds(30));
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(cluster.member(i).role(), Role::kFailed) << "node " << i;
+      EXPECT_EQ(cluster.member(i).error().code, ErrorCode::kCorrupt);
+    }
+  }
+}
+
+TEST(Member, AStandbyThatIsToldThatEtcdIsDamagedStopsToo) {
+  TestCluster cluster(23, 2);
+  StartAll(cluster, 2);
+  cluster.RunFor(Seconds(1));
+  cluster.DamageEtcd();
+  cluster.RunFor(Seconds(5));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(cluster.member(i).role(), Role::kFailed) << "node " << i;
+  }
+}
+
 TEST(Member, ALogThatWentBackIsRefused) {
   TestCluster cluster(12, 2);
   cluster.options.snapshot_bytes = 1000;

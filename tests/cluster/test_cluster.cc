@@ -289,6 +289,13 @@ void TestCluster::Send(Node& node, CallId id, const etcd::Txn& txn, Duration tim
                          Error{ErrorCode::kDeadlineExceeded, "no answer", {}, {}}});
   };
   At(now_ + timeout, unknown);
+  if (etcd_damaged_) {
+    At(now_ + Delay(), [answer] {
+      answer(etcd::Failure{etcd::Certainty::kFatal,
+                           Error{ErrorCode::kCorrupt, "corrupt cluster", {}, {}}});
+    });
+    return;
+  }
   if (now_ < node.cut_off_until || Chance(nastiness_.lost_requests)) {
     return;
   }

@@ -68,6 +68,8 @@ class TestCluster {
   // Nothing passes between the node and etcd.
   void CutOff(int node, Duration duration);
   void StopEtcd(Duration duration);
+  // Its members have found that they differ: it refuses everything from now on.
+  void DamageEtcd() { etcd_damaged_ = true; }
   void SetNastiness(const Nastiness& nastiness) { nastiness_ = nastiness; }
 
   // A request of a client, at whatever node leads; the tag tells the reply. False: nobody takes it.
@@ -117,6 +119,7 @@ class TestCluster {
   std::uint64_t order_ = 0;
   journal::etcd::FakeEtcd store_;
   BootTime etcd_down_until_{};
+  bool etcd_damaged_ = false;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::map<std::uint64_t, Reply> replies_;
 
