@@ -69,7 +69,10 @@ class SessionsTest(unittest.TestCase):
         def safe():
             reports.append(self.herd.report())
             return reports[-1]["safe"] == SESSIONS
-        harness.wait_until(safe, f"{what}: {reports[-1:]}", 90)
+        try:
+            harness.wait_until(safe, what, 90)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {reports[-3:]}\n{self.cluster.logged()}") from None
 
     def check(self, reports):
         self.assertEqual(0, reports[-1]["expired"], reports)

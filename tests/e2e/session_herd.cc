@@ -44,7 +44,10 @@ class Counts : public holdfast::client::Metrics {
     const std::lock_guard lock(mutex_);
     jeopardy_ += update.state == SessionState::kJeopardy ? 1 : 0;
     expired_ += update.state == SessionState::kExpired ? 1 : 0;
-    not_opened_ += update.state == SessionState::kNotOpened ? 1 : 0;
+    if (update.state == SessionState::kNotOpened || update.state == SessionState::kExpired) {
+      not_opened_ += update.state == SessionState::kNotOpened ? 1 : 0;
+      why_ = update.error ? update.error->message : "refused";
+    }
   }
 
   std::string Report(std::size_t safe) {
@@ -58,10 +61,10 @@ class Counts : public holdfast::client::Metrics {
     };
     std::ostringstream out;
     out << "{\"safe\": " << safe << ", \"jeopardy\": " << jeopardy_ << ", \"expired\": " << expired_
-        << ", \"not_opened\": " << not_opened_ << ", \"unknown\": " << unknown_
-        << ", \"answered\": " << ends_[0] << ", \"failed\": " << ends_[1] + ends_[2] + ends_[3]
-        << ", \"p50_ms\": " << quantile(500) << ", \"p99_ms\": " << quantile(990)
-        << ", \"max_ms\": " << quantile(1000) << "}";
+        << ", \"not_opened\": " << not_opened_ << ", \"why\": \"" << why_ << "\""
+        << ", \"unknown\": " << unknown_ << ", \"answered\": " << ends_[0]
+        << ", \"failed\": " << ends_[1] + ends_[2] + ends_[3] << ", \"p50_ms\": " << quantile(500)
+        << ", \"p99_ms\": " << quantile(990) << ", \"max_ms\": " << quantile(1000) << "}";
     took_.clear();
     ends_ = {};
     return out.str();
@@ -75,6 +78,7 @@ class Counts : public holdfast::client::Metrics {
   std::uint64_t jeopardy_ = 0;
   std::uint64_t expired_ = 0;
   std::uint64_t not_opened_ = 0;
+  std::string why_;  // the newest of those that are over
 };
 
 std::vector<std::string> Split(const std::string& list) {
@@ -114,9 +118,7 @@ class Herd {
   }
 
   void OpenAll() {
-    for (std::size_t i = 0; i < sessions_.size(); ++i) {
-      Open(i);
-    }
+    Reopen(std::chrono::milliseconds(sessions_.size() / 2));  // 2,000 a second
     for (const auto& session : sessions_) {
       session->WaitUntilOpen();
     }
