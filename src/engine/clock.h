@@ -1,6 +1,7 @@
-// The one place where time enters the server.
+// The one place where time and chance enter the engine.
 #pragma once
 
+#include "base/id.h"
 #include "base/time.h"
 
 namespace holdfast::engine {
@@ -10,6 +11,8 @@ class Clock {
   virtual ~Clock() = default;
   virtual BootTime Boot() = 0;
   virtual WallTime Wall() = 0;
+  // A new id, from the CSPRNG: leases and sessions are capabilities. The simulator has its own.
+  virtual Id128 NewId() { return RandomId(); }
 };
 
 // CLOCK_BOOTTIME and CLOCK_REALTIME. Thread-safe.

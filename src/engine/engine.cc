@@ -14,11 +14,11 @@ namespace {
 
 // The randomness that a command needs: ids of leases and sessions are capabilities, so they come
 // from the CSPRNG, here and not in the core.
-void StampIds(core::Command& command) {
+void StampIds(core::Command& command, Clock& clock) {
   if (auto* acquire = std::get_if<core::Acquire>(&command.body); acquire != nullptr) {
-    acquire->lease_id = RandomId();
+    acquire->lease_id = clock.NewId();
   } else if (auto* open = std::get_if<core::OpenSession>(&command.body); open != nullptr) {
-    open->session_id = RandomId();
+    open->session_id = clock.NewId();
   }
 }
 
@@ -131,7 +131,7 @@ const std::vector<journal::Entry>& Engine::Seal(Clock& clock) {
                       [this](const core::Command& command) { return machine_->TimeLeft(command); });
   batch_.commands.reserve(batch_.commands.size() + taken.size());
   for (QueuedCommand& queued : taken) {
-    StampIds(queued.command);
+    StampIds(queued.command, clock);
     batch_.commands.push_back(std::move(queued.command));
     reply_to_.push_back(queued.to);
   }

@@ -42,7 +42,7 @@ etcd::Txn Member::TxnOf(Step step) const {
       txn.guards = {{layout_.Cluster(), etcd::Guard::Of::kCreated, 0}};
       txn.then = {
           etcd::Put{layout_.Cluster(),
-                    etcd::EncodeRecord(etcd::ClusterRecord{1, RandomId(), etcd_cluster_id_})},
+                    etcd::EncodeRecord(etcd::ClusterRecord{1, clock_.NewId(), etcd_cluster_id_})},
           etcd::Put{layout_.Epoch(), etcd::EncodeRecord(etcd::EpochRecord{0, {}, {}, {}, true})},
           etcd::Put{layout_.Trim(), etcd::EncodeRecord(etcd::TrimRecord{})},
           etcd::Put{layout_.Floor(), etcd::EncodeRecord(etcd::FloorRecord{})}};
@@ -419,7 +419,7 @@ void Member::OnProbe(const etcd::Answer& answer) {
 }
 
 void Member::TakeOver() {
-  my_epoch_ = {epoch_.epoch + 1, options_.name, options_.address, RandomId(), false};
+  my_epoch_ = {epoch_.epoch + 1, options_.name, options_.address, clock_.NewId(), false};
   takeover_.emplace(layout_, my_epoch_, epoch_revision_);
   Begin(Step::kTakeover);
 }

@@ -47,6 +47,7 @@ Result<std::unique_ptr<ReplicatedRunner>> ReplicatedRunner::Start(storage::FileS
     return ports.error();
   }
   runner->ports_ = std::move(*ports);
+  runner->router_.emplace(*runner->member_, *runner->ports_.peers);
   runner->chores_thread_ = std::thread([&self = *runner] {
     pthread_setname_np(pthread_self(), "chores");
     self.Chores();
@@ -157,7 +158,7 @@ void ReplicatedRunner::Loop() {
     }
     inputs.clear();
     member_->Advance();
-    SendForwarded();
+    router_->Flush(output_);
     EngineOutput own = member_->TakeOutput();
     std::move(own.replies.begin(), own.replies.end(), std::back_inserter(output_.replies));
     if (!output_.replies.empty()) {
@@ -169,88 +170,20 @@ void ReplicatedRunner::Loop() {
 }
 
 void ReplicatedRunner::Take(EngineInput&& input) {
-  if (const auto* query = std::get_if<core::Query>(&input.proposal.request);
-      query != nullptr && std::holds_alternative<core::GetCounts>(*query)) {
-    // What this node has, whoever leads: asked above all when something is wrong.
-    output_.replies.emplace_back(
-        input.front,
-        Reply{input.proposal.tag, member_->machine().Answer(*query, member_->machine().now()),
-              member_->machine().index()});
-    return;
+  bool from_peer = false;
+  {
+    const std::lock_guard lock(fronts_mutex_);
+    from_peer = peer_fronts_.count(input.front) > 0;
   }
-  if (input.kind != EngineInput::Kind::kPropose && member_->role() == Role::kLeading) {
-    member_->Accept(std::move(input));  // also while it refuses: nobody waits for these any more
-    return;
-  }
-  switch (member_->RouteOf()) {
-    case Route::kHere:
-      member_->Accept(std::move(input));
-      return;
-    case Route::kLeader: {
-      bool from_peer = false;
-      {
-        const std::lock_guard lock(fronts_mutex_);
-        from_peer = peer_fronts_.count(input.front) > 0;
-      }
-      if (from_peer) {
-        Refuse(input,
-               Error{ErrorCode::kUnavailable, "this node does not lead; nothing was done", {}, {}});
-      } else {
-        forwarder_.Accept(std::move(input), output_);
-      }
-      return;
-    }
-    case Route::kNowhere:
-      break;
-  }
-  Refuse(input, Error{ErrorCode::kUnavailable, member_->WhyNowhere(), {}, {}});
-}
-
-void ReplicatedRunner::Refuse(const EngineInput& input, const Error& error) {
-  if (input.kind == EngineInput::Kind::kPropose) {
-    output_.replies.emplace_back(input.front, Reply{input.proposal.tag, error, 0});
-  }
-}
-
-void ReplicatedRunner::SendForwarded() {
-  const Route route = member_->RouteOf();
-  if (link_ != 0 && (route != Route::kLeader || link_address_ != member_->leader_address())) {
-    BreakLink();
-  }
-  std::string frame = forwarder_.TakeFrame();
-  if (frame.empty()) {
-    return;
-  }
-  if (link_ == 0) {
-    link_ = next_link_++;
-    link_address_ = member_->leader_address();
-    ports_.peers->Connect(link_, link_address_);
-  }
-  ports_.peers->Send(link_, std::move(frame));
-}
-
-void ReplicatedRunner::BreakLink() {
-  link_ = 0;
-  ports_.peers->Close();
-  forwarder_.OnBroken(output_);
+  router_->Take(std::move(input), from_peer, output_);
 }
 
 void ReplicatedRunner::OnPeerFrame(std::uint64_t link, std::string&& frame) {
-  Post([this, link, frame = std::move(frame)] {
-    if (link == link_ && !forwarder_.OnFrame(frame, output_).ok()) {
-      log::Error("the leader's answers do not decode leader={}", link_address_);
-      BreakLink();
-    }
-  });
+  Post([this, link, frame = std::move(frame)] { router_->OnFrame(link, frame, output_); });
 }
 
 void ReplicatedRunner::OnPeerBroken(std::uint64_t link) {
-  Post([this, link] {
-    if (link == link_) {
-      link_ = 0;
-      forwarder_.OnBroken(output_);
-    }
-  });
+  Post([this, link] { router_->OnBroken(link, output_); });
 }
 
 void ReplicatedRunner::OnEtcdAnswer(std::uint64_t id, etcd::Answer&& answer) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -20,11 +21,11 @@
 
 #include "engine/batch_meter.h"
 #include "engine/clock.h"
-#include "engine/forwarder.h"
 #include "engine/front_table.h"
 #include "engine/member.h"
 #include "engine/node_directory.h"
 #include "engine/ports.h"
+#include "engine/router.h"
 #include "engine/runner.h"
 
 namespace holdfast::engine {
@@ -85,9 +86,6 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   void Post(std::function<void()> task);
   void Submit(std::vector<EngineInput>&& inputs);
   void Take(EngineInput&& input);
-  void Refuse(const EngineInput& input, const Error& error);
-  void SendForwarded();
-  void BreakLink();
   void Publish();
   void Chores();
   void Chore(std::function<void()> work);
@@ -102,11 +100,8 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
 
   // Only the engine thread.
   std::unique_ptr<Member> member_;
-  Forwarder forwarder_;
+  std::optional<Router> router_;
   EngineOutput output_;
-  std::uint64_t link_ = 0;  // 0: none
-  std::uint64_t next_link_ = 1;
-  std::string link_address_;
   BootTime published_at_{};
   bool log_id_known_ = false;
   bool joined_ = false;  // it has been at the end of the log once

@@ -5,11 +5,14 @@
 
 #include "engine/node_directory.h"
 #include "journal/etcd_layout.h"
+#include "sim/cluster.h"
+#include "sim/node.h"
 #include "storage/simulated_file_system.h"
-#include "tests/cluster/test_cluster.h"
 
 namespace holdfast::engine {
 namespace {
+
+using sim::AcquireOf;
 
 constexpr int kNodes = 2;
 
@@ -48,9 +51,10 @@ class ClusterRecoveryTest : public testing::Test {
     ASSERT_TRUE(cluster_.RunUntil([&] { return cluster_.Leader() >= 0; }, Seconds(5)));
   }
 
-  Result<ClusterRecoveryReport> Recover() {
+  Result<ClusterRecoveryReport> Recover() { return Recover(files_); }
+  Result<ClusterRecoveryReport> Recover(storage::FileSystem& files) {
     return RecoverCluster(
-        files_, clock_,
+        files, clock_,
         [&](const etcd::Txn& txn) { return etcd::Answer(cluster_.store().Run(txn)); },
         [&](Duration duration) { cluster_.RunFor(duration); }, options_);
   }
@@ -89,7 +93,7 @@ class ClusterRecoveryTest : public testing::Test {
     EXPECT_EQ(cluster_.violation(), "");
   }
 
-  TestCluster cluster_{1, kNodes};
+  sim::Cluster cluster_{1, kNodes};
   storage::SimulatedFileSystem files_;
   SystemClock clock_;
   ClusterRecoveryOptions options_;
@@ -119,24 +123,16 @@ TEST_F(ClusterRecoveryTest, HowLongLostPromisesLastMustBeSaid) {
 TEST_F(ClusterRecoveryTest, TheStateOfANodeThatIsLeftGoesOn) {
   RunAndStop();
   kept_ = 1;
-  const journal::Snapshot left = cluster_.disk(kept_);
-  ASSERT_GT(left.header.index, 0U);
-  options_.directory = "left";
-  {
-    auto directory = NodeDirectory::Open(files_, "left");
-    ASSERT_TRUE(directory.ok());
-    ASSERT_TRUE((*directory)->Save(left.header, left.payload).ok());
-  }
-  const Result<ClusterRecoveryReport> report = Recover();
+  options_.directory = sim::kDataDirectory;
+  journal::SnapshotStore store(cluster_.disk(kept_), sim::kDataDirectory);
+  const std::uint64_t left = store.LoadNewest()->header.index;
+  ASSERT_GT(left, 0U);
+  const Result<ClusterRecoveryReport> report = Recover(cluster_.disk(kept_));
   ASSERT_TRUE(report.ok()) << report.error().message;
-  EXPECT_GT(report->state_index, left.header.index) << "the log behind the snapshot is read too";
+  EXPECT_GT(report->state_index, left) << "the log behind the snapshot is read too";
   EXPECT_EQ(report->entries_dropped, 0U);
-  auto directory = NodeDirectory::Open(files_, "left");
-  ASSERT_TRUE(directory.ok());
-  EXPECT_EQ((*directory)->log_id(), report->log_id);
-  journal::SnapshotStore store(files_, "left");
-  cluster_.disk(kept_) = *store.LoadNewest();
-  cluster_.AdoptLog(kept_, report->log_id);
+  EXPECT_EQ((*NodeDirectory::Open(cluster_.disk(kept_), sim::kDataDirectory))->log_id(),
+            report->log_id);
   StartAnew();
   EXPECT_EQ(HoldsAt(kept_), held_);
   ExpectBlockedThenGrantedAbove(token_);

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/cluster/test_cluster.h"
+#include "sim/cluster.h"
 
 namespace holdfast::engine {
 namespace {
 
-void StartAll(TestCluster& cluster, int nodes) {
+using sim::AcquireOf;
+using sim::Nastiness;
+
+void StartAll(sim::Cluster& cluster, int nodes) {
   for (int i = 0; i < nodes; ++i) {
     cluster.Start(i);
   }
@@ -25,7 +28,7 @@ void StartAll(TestCluster& cluster, int nodes) {
       Seconds(5)));
 }
 
-core::Granted GrantOf(TestCluster& cluster, std::uint64_t tag, const std::string& resource,
+core::Granted GrantOf(sim::Cluster& cluster, std::uint64_t tag, const std::string& resource,
                       const std::string& id, Duration ttl = Seconds(10)) {
   EXPECT_TRUE(cluster.Propose(tag, AcquireOf(resource, id, ttl)));
   std::optional<Reply> reply;
@@ -47,7 +50,7 @@ ErrorCode ErrorOf(const std::optional<Reply>& reply) {
 }
 
 // How long until another node than `before` leads and answers.
-Duration GapAfter(TestCluster& cluster, int before) {
+Duration GapAfter(sim::Cluster& cluster, int before) {
   const BootTime begun = cluster.now();
   EXPECT_TRUE(cluster.RunUntil([&] { return cluster.Leader() >= 0 && cluster.Leader() != before; },
                                Seconds(20)));
@@ -55,7 +58,7 @@ Duration GapAfter(TestCluster& cluster, int before) {
 }
 
 TEST(Member, OneOfThreeLeadsAndAllApplyTheSame) {
-  TestCluster cluster(1, 3);
+  sim::Cluster cluster(1, 3);
   StartAll(cluster, 3);
   const core::Granted first = GrantOf(cluster, 1, "a", "r1");
   const core::Granted second = GrantOf(cluster, 2, "b", "r2");
@@ -69,7 +72,7 @@ TEST(Member, OneOfThreeLeadsAndAllApplyTheSame) {
 }
 
 TEST(Member, AStandbyTakesOverWithinASecondOfTheLeadersDeathAndLosesNothing) {
-  TestCluster cluster(2, 3);
+  sim::Cluster cluster(2, 3);
   StartAll(cluster, 3);
   const core::Granted before = GrantOf(cluster, 1, "a", "r1");
   cluster.RunFor(Seconds(3));
@@ -84,7 +87,7 @@ TEST(Member, AStandbyTakesOverWithinASecondOfTheLeadersDeathAndLosesNothing) {
 }
 
 TEST(Member, AFrozenLeaderIsDeposedAndSaysSoWhenItWakes) {
-  TestCluster cluster(3, 3);
+  sim::Cluster cluster(3, 3);
   StartAll(cluster, 3);
   const int frozen = cluster.Leader();
   ASSERT_TRUE(cluster.Propose(1, AcquireOf("a", "r1")));
@@ -100,7 +103,7 @@ TEST(Member, AFrozenLeaderIsDeposedAndSaysSoWhenItWakes) {
 }
 
 TEST(Member, ADeposedLeaderDoesNotAnswerReads) {
-  TestCluster cluster(4, 2);
+  sim::Cluster cluster(4, 2);
   StartAll(cluster, 2);
   const int old = cluster.Leader();
   cluster.CutOff(old, Seconds(10));
@@ -113,7 +116,7 @@ TEST(Member, ADeposedLeaderDoesNotAnswerReads) {
 }
 
 TEST(Member, AReadIsAnsweredByABatchThatWasSealedAfterIt) {
-  TestCluster cluster(5, 2);
+  sim::Cluster cluster(5, 2);
   StartAll(cluster, 2);
   const std::uint64_t before = cluster.applied();
   ASSERT_TRUE(cluster.Ask(1, core::Describe{"default", "a"}));
@@ -122,7 +125,7 @@ TEST(Member, AReadIsAnsweredByABatchThatWasSealedAfterIt) {
 }
 
 TEST(Member, AHandOverLeavesAGapThatNobodyNotices) {
-  TestCluster cluster(6, 3);
+  sim::Cluster cluster(6, 3);
   StartAll(cluster, 3);
   cluster.RunFor(Seconds(2));
   const int before = cluster.Leader();
@@ -136,7 +139,7 @@ TEST(Member, AHandOverLeavesAGapThatNobodyNotices) {
 }
 
 TEST(Member, WhoHasSteppedDownForNowStandsBackAndLeadsAgainWhenNobodyElseDoes) {
-  TestCluster cluster(15, 2);
+  sim::Cluster cluster(15, 2);
   StartAll(cluster, 2);
   cluster.RunFor(Seconds(1));
   const int first = cluster.Leader();
@@ -152,7 +155,7 @@ TEST(Member, WhoHasSteppedDownForNowStandsBackAndLeadsAgainWhenNobodyElseDoes) {
 }
 
 TEST(Member, AFeatureLevelWaitsForTheOldestLiveNode) {
-  TestCluster cluster(16, 3);
+  sim::Cluster cluster(16, 3);
   cluster.Start(0);
   ASSERT_TRUE(cluster.RunUntil([&] { return cluster.Leader() == 0; }, Seconds(5)));
   cluster.options.feature_level_max = 0;
@@ -172,7 +175,7 @@ TEST(Member, AFeatureLevelWaitsForTheOldestLiveNode) {
 }
 
 TEST(Member, ARollingUpgradeKeepsItsLeasesAndAnOlderNodeStopsAfterTheNewLevel) {
-  TestCluster cluster(21, 3);
+  sim::Cluster cluster(21, 3);
   cluster.options.feature_level_max = 0;
   StartAll(cluster, 3);
   const core::Granted held = GrantOf(cluster, 1, "a", "r1", Seconds(300));
@@ -208,7 +211,7 @@ TEST(Member, ARollingUpgradeKeepsItsLeasesAndAnOlderNodeStopsAfterTheNewLevel) {
 }
 
 TEST(Member, WhenEtcdIsDownNobodyIsConvictedAndRequestsAreRefused) {
-  TestCluster cluster(7, 3);
+  sim::Cluster cluster(7, 3);
   StartAll(cluster, 3);
   const int leader = cluster.Leader();
   cluster.RunFor(Seconds(3));
@@ -226,7 +229,7 @@ TEST(Member, WhenEtcdIsDownNobodyIsConvictedAndRequestsAreRefused) {
 }
 
 TEST(Member, NobodySpinsWhileEtcdIsSilent) {
-  TestCluster cluster(17, 2);
+  sim::Cluster cluster(17, 2);
   StartAll(cluster, 2);
   cluster.StopEtcd(Seconds(10));
   for (int i = 0; i < 90; ++i) {
@@ -239,7 +242,7 @@ TEST(Member, NobodySpinsWhileEtcdIsSilent) {
 }
 
 TEST(Member, AnEtcdThatIsAlwaysSlowDoesNotKeepADeadLeaderInOffice) {
-  TestCluster cluster(18, 3);
+  sim::Cluster cluster(18, 3);
   StartAll(cluster, 3);
   cluster.SetNastiness({.delay_max = Millis(400)});
   cluster.RunFor(Seconds(20));
@@ -251,7 +254,7 @@ TEST(Member, AnEtcdThatIsAlwaysSlowDoesNotKeepADeadLeaderInOffice) {
 }
 
 TEST(Member, WhoCannotReadTheLogItHasTakenOverRefusesWhatWaits) {
-  TestCluster cluster(19, 2);
+  sim::Cluster cluster(19, 2);
   StartAll(cluster, 2);
   cluster.RunFor(Seconds(2));
   const int dead = cluster.Leader();
@@ -270,13 +273,13 @@ TEST(Member, WhoCannotReadTheLogItHasTakenOverRefusesWhatWaits) {
 }
 
 TEST(Member, AnAppendWithoutAnAnswerIsResolvedToOneEffect) {
-  TestCluster cluster(8, 1);
+  sim::Cluster cluster(8, 1);
   StartAll(cluster, 1);
   for (const Nastiness& nasty : {Nastiness{.lost_replies = 500}, Nastiness{.late_requests = 500},
                                  Nastiness{.no_space = 500}, Nastiness{.lost_requests = 500}}) {
     cluster.SetNastiness(nasty);
     for (int i = 0; i < 20; ++i) {
-      const std::uint64_t tag = cluster.random()();
+      const std::uint64_t tag = cluster.random().Next();
       ASSERT_TRUE(cluster.RunUntil(
           [&] { return cluster.Propose(tag, AcquireOf("x" + std::to_string(tag), "r")); },
           Seconds(60)));
@@ -291,7 +294,7 @@ TEST(Member, AnAppendWithoutAnAnswerIsResolvedToOneEffect) {
 }
 
 TEST(Member, AStandbyBehindACompactionListsTheLogAgain) {
-  TestCluster cluster(9, 2);
+  sim::Cluster cluster(9, 2);
   StartAll(cluster, 2);
   const int standby = 1 - cluster.Leader();
   cluster.Pause(standby, Seconds(5));
@@ -305,7 +308,7 @@ TEST(Member, AStandbyBehindACompactionListsTheLogAgain) {
 }
 
 TEST(Member, TheLogIsTrimmedBehindSnapshotsInTwoZonesAndALateNodeGetsOne) {
-  TestCluster cluster(10, 3);
+  sim::Cluster cluster(10, 3);
   cluster.options.snapshot_bytes = 2000;
   cluster.options.alive_for = Seconds(3);
   StartAll(cluster, 3);
@@ -332,7 +335,7 @@ TEST(Member, TheLogIsTrimmedBehindSnapshotsInTwoZonesAndALateNodeGetsOne) {
 }
 
 TEST(Member, BeforeEtcdIsFullNothingNewIsGrantedAndTheRestGoesOn) {
-  TestCluster cluster(20, 2);
+  sim::Cluster cluster(20, 2);
   StartAll(cluster, 2);
   const core::Granted held = GrantOf(cluster, 1, "a", "r1");
   cluster.store_bytes = cluster.options.store_quota_bytes / 10 * 9;
@@ -355,7 +358,7 @@ TEST(Member, BeforeEtcdIsFullNothingNewIsGrantedAndTheRestGoesOn) {
 }
 
 TEST(Member, AnotherEtcdIsRefused) {
-  TestCluster cluster(11, 2);
+  sim::Cluster cluster(11, 2);
   StartAll(cluster, 2);
   cluster.store().SetClusterId(99);
   cluster.RunFor(Seconds(3));
@@ -368,7 +371,7 @@ TEST(Member, AnotherEtcdIsRefused) {
 
 TEST(Member, OlderFilesInThePlaceOfEtcdsAreNoticedByEveryNode) {
   for (const bool other_leader_meanwhile : {false, true}) {
-    TestCluster cluster(22, 3);
+    sim::Cluster cluster(22, 3);
     StartAll(cluster, 3);
     cluster.RunFor(Seconds(2));
     const journal::etcd::FakeEtcd old = cluster.store();
@@ -393,7 +396,7 @@ TEST(Member, OlderFilesInThePlaceOfEtcdsAreNoticedByEveryNode) {
 }
 
 TEST(Member, AStandbyThatIsToldThatEtcdIsDamagedStopsToo) {
-  TestCluster cluster(23, 2);
+  sim::Cluster cluster(23, 2);
   StartAll(cluster, 2);
   cluster.RunFor(Seconds(1));
   cluster.DamageEtcd();
@@ -404,7 +407,7 @@ TEST(Member, AStandbyThatIsToldThatEtcdIsDamagedStopsToo) {
 }
 
 TEST(Member, ALogThatWentBackIsRefused) {
-  TestCluster cluster(12, 2);
+  sim::Cluster cluster(12, 2);
   cluster.options.snapshot_bytes = 1000;
   StartAll(cluster, 2);
   cluster.RunFor(Seconds(30));
@@ -423,7 +426,7 @@ TEST(Member, ALogThatWentBackIsRefused) {
 }
 
 TEST(Member, ADamagedEntryStopsTheNodeThatReadsIt) {
-  TestCluster cluster(13, 2);
+  sim::Cluster cluster(13, 2);
   StartAll(cluster, 2);
   cluster.RunFor(Seconds(2));
   cluster.Kill(0);
@@ -440,7 +443,7 @@ TEST(Member, ADamagedEntryStopsTheNodeThatReadsIt) {
 }
 
 TEST(Member, NodesThatCannotSeeEachOthersWritesDoNotDuelForEver) {
-  TestCluster cluster(14, 3);
+  sim::Cluster cluster(14, 3);
   StartAll(cluster, 3);
   // Each node in turn is cut off from etcd for a while, again and again.
   for (int round = 0; round < 30; ++round) {

@@ -12,10 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "base/planted.h"
-#include "tests/cluster/test_cluster.h"
+#include "sim/cluster.h"
 
 namespace holdfast::engine {
 namespace {
+
+using sim::AcquireOf;
+using sim::Nastiness;
 
 constexpr int kNodes = 3;
 constexpr int kSteps = 300;
@@ -168,7 +171,7 @@ class Swarm {
   }
 
   std::mt19937_64 dice_;
-  TestCluster cluster_;
+  sim::Cluster cluster_;
   bool kills_ = false;
   bool pauses_ = false;
   bool cuts_ = false;
