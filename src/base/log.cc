@@ -16,6 +16,8 @@ spdlog::level::level_enum Translate(Level level) {
       return spdlog::level::warn;
     case Level::kError:
       return spdlog::level::err;
+    case Level::kNone:
+      return spdlog::level::off;
   }
   return spdlog::level::err;
 }

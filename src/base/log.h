@@ -12,7 +12,7 @@
 
 namespace holdfast::log {
 
-enum class Level { kDebug, kInfo, kWarning, kError };
+enum class Level { kDebug, kInfo, kWarning, kError, kNone };
 
 void SetLevel(Level level);
 bool Enabled(Level level);

@@ -1,0 +1,37 @@
+// The planted bugs that a simulated cluster must be seen to catch, by name.
+#pragma once
+
+#include <vector>
+
+#include "base/planted.h"
+
+namespace holdfast::sim {
+
+struct PlantedBug {
+  const char* name;
+  Bug bug;
+};
+
+inline const std::vector<PlantedBug>& PlantedBugs() {
+  static const std::vector<PlantedBug> bugs = {
+      {"append-without-guard", Bug::kAppendWithoutEpochGuard},
+      {"retry-with-new-bytes", Bug::kRetriesWithNewBytes},
+      {"fragments-forgotten", Bug::kForgetsFragments},
+      {"deadline-from-receipt", Bug::kDeadlineFromReceipt},
+      {"deadline-from-first-send", Bug::kDeadlineFromFirstSend},
+      {"state-time-catches-up", Bug::kStateTimeCatchesUp},
+      {"state-time-keeps-anchor", Bug::kStateTimeKeepsAnchor},
+      {"state-time-before-seal", Bug::kStateTimeBeforeSeal},
+      {"grace-without-bound", Bug::kGraceUnbounded},
+      {"late-cancel-ends-lease", Bug::kLateCancelEndsLease},
+      {"refusals-forgotten", Bug::kForgetsRefusals},
+      {"snapshot-forgets-requests", Bug::kSnapshotForgetsRequests},
+      {"old-lease-releases", Bug::kOldLeaseReleases},
+      {"token-per-resource", Bug::kTokenPerResource},
+      {"expired-renews", Bug::kExpiredRenews},
+      {"wakes-detached", Bug::kWakesDetached},
+  };
+  return bugs;
+}
+
+}  // namespace holdfast::sim
