@@ -248,7 +248,7 @@ void Member::SendStep() {
   const int doublings = step_ == Step::kProbe ? slow_probes_ : tries_++;
   const Duration short_timeout = options_.append_timeout * (1 << std::min(doublings, 10));
   host_.Send(main_call_, TxnOf(step_),
-             urgent ? std::min(short_timeout, options_.call_timeout) : options_.call_timeout);
+             urgent ? std::min(short_timeout, options_.append_timeout_max) : options_.call_timeout);
 }
 
 void Member::Again() {

@@ -54,6 +54,7 @@ struct MemberOptions {
   // Of the first try; then the same bytes go to the next endpoint, with twice the time. Short,
   // because a member of etcd may sit on a request for as long as an election takes.
   Duration append_timeout = Millis(200);
+  Duration append_timeout_max = Seconds(8);  // etcd itself gives a request up after 7 s
   Duration call_timeout = Seconds(2);
   Duration refuse_after = Seconds(2);  // of a leader without an answer from etcd
   Duration beat = Seconds(2);          // between two writes of the node's record

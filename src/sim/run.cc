@@ -108,15 +108,22 @@ class Life {
     CheckResources();
   }
 
+  bool Follows(int node) {
+    return cluster_.IsUp(node) && cluster_.member(node).role() != engine::Role::kFailed &&
+           cluster_.member(node).machine().index() + 10 >= cluster_.applied();
+  }
+
   void CheckNodes() {
-    cluster_.RunFor(Seconds(2));
     for (int node = 0; node < kNodes; ++node) {
-      if (!cluster_.IsUp(node)) {
-        cluster_.Violated("liveness: a node is down");
-      } else if (cluster_.member(node).role() == engine::Role::kFailed) {
-        cluster_.Violated("a node failed: " + cluster_.member(node).error().message);
-      } else if (cluster_.member(node).machine().index() + 10 < cluster_.applied()) {
-        cluster_.Violated("liveness: a node does not follow");
+      if (!cluster_.RunUntil([&] { return Follows(node); }, kLiveWithin)) {
+        cluster_.Violated(
+            !cluster_.IsUp(node) ? "liveness: a node is down"
+            : cluster_.member(node).role() == engine::Role::kFailed
+                ? "a node failed: " + cluster_.member(node).error().message
+                : fmt::format("liveness: a node does not follow, it is {} at {} of {}",
+                              engine::RoleName(cluster_.member(node).role()),
+                              cluster_.member(node).machine().index(), cluster_.applied()));
+        return;
       }
       const engine::MemberStatus status = cluster_.member(node).Look();
       cluster_.counts()["unknown append"] += status.unknown_appends;
