@@ -1,30 +1,68 @@
-"""TCP links between processes that can be slow, deaf in one direction, or cut."""
+"""TCP links between processes that can be slow, lose what passes in one direction or both, or be cut."""
 
 import asyncio
 import contextlib
+import os
 import threading
+
+import harness
+
+CHUNK = 65536
+CHUNKS_MAX = 64  # that one direction of a connection holds back
+CALLER_DEADLINE = 5.0
 
 
 class Link:
-    """From `port` to the target. Faults hold until heal(); thread-safe."""
+    """A way to a target, with its faults, which hold until heal(), and counts of what they did."""
 
-    def __init__(self, target):
-        host, _, port = target.rpartition(":")
-        self.target = (host, int(port))
-        self.port = 0
+    def __init__(self, name):
+        self.name = name
         self.delay = 0.0          # seconds, each way
         self.deaf = set()         # directions in which nothing passes: "out" to the target, "in" back
         self.refuses = False
         self.dirty = []           # connections that have lost bytes: useless when the link heals
         self.open = []
+        self.passed = 0           # bytes
+        self.lost = 0             # bytes
+        self.delayed = 0          # bytes
+        self.ended = 0            # connections that were cut or refused
+
+
+class Listener:
+    """The address of a target. Each caller has a link of its own to it; `links` is by caller."""
+
+    def __init__(self, target):
+        host, _, port = target.rpartition(":")
+        self.target = (host, int(port))
+        self.port = 0
+        self.links = {}
+        self.caller = None        # from (port, port of the listener) to a key of `links`
 
     @property
     def address(self):
         return f"127.0.0.1:{self.port}"
 
 
+def process_of(port, listener_port, pids):
+    """Which of the processes has the connection from `port` to `listener_port`; None: none of them."""
+    inode = None
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):  # gRPC's sockets are of the second kind
+        with contextlib.suppress(OSError), open(table, encoding="ascii") as file:
+            for line in file:
+                fields = line.split()
+                if fields[1].endswith(f":{port:04X}") and fields[2].endswith(f":{listener_port:04X}"):
+                    inode = f"socket:[{fields[9]}]"
+    for pid in pids if inode is not None else ():
+        with contextlib.suppress(OSError):
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{descriptor}") == inode:
+                        return pid
+    return None
+
+
 class Links:
-    """All links of a test, on one thread."""
+    """All links of a test, on one thread. Thread-safe."""
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()
@@ -34,19 +72,40 @@ class Links:
     def _call(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(10)
 
-    def add(self, target):
-        link = Link(target)
-
+    def _listen(self, listener):
         async def serve():
-            server = await asyncio.start_server(lambda r, w: self._connect(link, r, w), "127.0.0.1", 0)
-            link.port = server.sockets[0].getsockname()[1]
+            while True:
+                port = harness.free_port()
+                with contextlib.suppress(OSError):
+                    await asyncio.start_server(lambda r, w: self._connect(listener, r, w), "127.0.0.1", port)
+                    listener.port = port
+                    return
         self._call(serve())
-        return link
+        return listener
+
+    def add(self, target, name=""):
+        """A listener that has one link, whoever calls."""
+        listener = Listener(target)
+        listener.links = {None: Link(name)}
+        return self._listen(listener)
+
+    def fan(self, target, names, processes):
+        """A listener with a link for each number in `names`, a dict to what the links are called.
+        `processes()` is a dict from process id to number."""
+        listener = Listener(target)
+        listener.links = {number: Link(name) for number, name in names.items()}
+
+        def caller(port):
+            known = processes()
+            return known.get(process_of(port, listener.port, known))
+        listener.caller = caller
+        return self._listen(listener)
 
     def cut(self, link):
         """Refuses new connections and ends those that are open."""
         async def act():
             link.refuses = True
+            link.ended += len(link.open) // 2
             self._end(link.open)
         self._call(act())
 
@@ -67,8 +126,15 @@ class Links:
         self._call(act())
 
     def close(self):
+        async def act():
+            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        self._call(act())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
+        self.loop.close()
 
     @staticmethod
     def _end(writers):
@@ -76,12 +142,27 @@ class Links:
             writer.close()
         writers.clear()
 
-    async def _connect(self, link, reader, writer):
-        if link.refuses:
+    async def _link_of(self, listener, writer):
+        if listener.caller is None:
+            return listener.links[None]
+        port = writer.get_extra_info("peername")[1]
+        end = self.loop.time() + CALLER_DEADLINE
+        while self.loop.time() < end:
+            # A process may connect before the test has noted its id.
+            if (name := listener.caller(port)) is not None:
+                return listener.links[name]
+            await asyncio.sleep(0.05)
+        return None
+
+    async def _connect(self, listener, reader, writer):
+        link = await self._link_of(listener, writer)
+        if link is None or link.refuses:
+            if link is not None:
+                link.ended += 1
             writer.close()
             return
         try:
-            there_reader, there_writer = await asyncio.open_connection(*link.target)
+            there_reader, there_writer = await asyncio.open_connection(*listener.target)
         except OSError:
             writer.close()
             return
@@ -95,16 +176,32 @@ class Links:
                 with contextlib.suppress(ValueError):
                     group.remove(one)
 
-    @staticmethod
-    async def _pass(link, direction, reader, writer, pair):
+    async def _pass(self, link, direction, reader, writer, pair):
+        chunks = asyncio.Queue(CHUNKS_MAX)
+        carrier = asyncio.ensure_future(self._deliver(link, chunks, writer, pair))
         with contextlib.suppress(OSError):
-            while data := await reader.read(65536):
+            while data := await reader.read(CHUNK):
                 if direction in link.deaf:
-                    link.dirty += pair
+                    link.lost += len(data)
+                    link.dirty += [one for one in pair if one not in link.dirty]
                     continue
-                if link.delay:
-                    await asyncio.sleep(link.delay)
-                writer.write(data)
-                await writer.drain()
-        with contextlib.suppress(OSError, RuntimeError):
+                link.delayed += len(data) if link.delay else 0
+                await chunks.put((self.loop.time() + link.delay, data))
+        await chunks.put(None)
+        await carrier
+
+    async def _deliver(self, link, chunks, writer, pair):
+        """Each chunk when its time has come. After a failure it goes on taking, so that nobody blocks."""
+        with contextlib.suppress(RuntimeError):
+            while (chunk := await chunks.get()) is not None:
+                due, data = chunk
+                if (wait := due - self.loop.time()) > 0:
+                    await asyncio.sleep(wait)
+                try:
+                    writer.write(data)
+                    await writer.drain()
+                    link.passed += len(data)
+                except OSError:
+                    for one in pair:
+                        one.close()
             writer.close()
