@@ -66,6 +66,7 @@ class Links:
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()
+        self.servers, self.tasks = [], set()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
 
@@ -77,7 +78,8 @@ class Links:
             while True:
                 port = harness.free_port()
                 with contextlib.suppress(OSError):
-                    await asyncio.start_server(lambda r, w: self._connect(listener, r, w), "127.0.0.1", port)
+                    self.servers.append(await asyncio.start_server(
+                        lambda r, w: self._start(listener, r, w), "127.0.0.1", port))
                     listener.port = port
                     return
         self._call(serve())
@@ -127,14 +129,20 @@ class Links:
 
     def close(self):
         async def act():
-            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-            for task in tasks:
+            for server in self.servers:
+                server.close()
+            for task in self.tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*self.tasks, return_exceptions=True)
         self._call(act())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         self.loop.close()
+
+    def _start(self, listener, reader, writer):
+        task = self.loop.create_task(self._connect(listener, reader, writer))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     @staticmethod
     def _end(writers):
@@ -155,40 +163,41 @@ class Links:
         return None
 
     async def _connect(self, listener, reader, writer):
-        link = await self._link_of(listener, writer)
-        if link is None or link.refuses:
-            if link is not None:
-                link.ended += 1
-            writer.close()
-            return
+        pair = [writer]
+        link = None
         try:
-            there_reader, there_writer = await asyncio.open_connection(*listener.target)
-        except OSError:
-            writer.close()
-            return
-        pair = [writer, there_writer]
-        link.open += pair
-        await asyncio.gather(self._pass(link, "out", reader, there_writer, pair),
-                             self._pass(link, "in", there_reader, writer, pair))
-        for one in pair:
-            one.close()
-            for group in (link.open, link.dirty):
-                with contextlib.suppress(ValueError):
-                    group.remove(one)
+            link = await self._link_of(listener, writer)
+            if link is None or link.refuses:
+                if link is not None:
+                    link.ended += 1
+                return
+            with contextlib.suppress(OSError):
+                there_reader, there_writer = await asyncio.open_connection(*listener.target)
+                pair.append(there_writer)
+                link.open += pair
+                await asyncio.gather(self._pass(link, "out", reader, there_writer, pair),
+                                     self._pass(link, "in", there_reader, writer, pair))
+        finally:
+            for one in pair:
+                one.close()
+                for group in (link.open, link.dirty) if link else ():
+                    with contextlib.suppress(ValueError):
+                        group.remove(one)
 
     async def _pass(self, link, direction, reader, writer, pair):
         chunks = asyncio.Queue(CHUNKS_MAX)
-        carrier = asyncio.ensure_future(self._deliver(link, chunks, writer, pair))
-        with contextlib.suppress(OSError):
-            while data := await reader.read(CHUNK):
-                if direction in link.deaf:
-                    link.lost += len(data)
-                    link.dirty += [one for one in pair if one not in link.dirty]
-                    continue
-                link.delayed += len(data) if link.delay else 0
-                await chunks.put((self.loop.time() + link.delay, data))
-        await chunks.put(None)
-        await carrier
+
+        async def take():
+            with contextlib.suppress(OSError):
+                while data := await reader.read(CHUNK):
+                    if direction in link.deaf:
+                        link.lost += len(data)
+                        link.dirty += [one for one in pair if one not in link.dirty]
+                        continue
+                    link.delayed += len(data) if link.delay else 0
+                    await chunks.put((self.loop.time() + link.delay, data))
+            await chunks.put(None)
+        await asyncio.gather(take(), self._deliver(link, chunks, writer, pair))
 
     async def _deliver(self, link, chunks, writer, pair):
         """Each chunk when its time has come. After a failure it goes on taking, so that nobody blocks."""
