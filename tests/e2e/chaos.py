@@ -184,7 +184,6 @@ def run(seconds, seed, without=(), only=()):
         except (AssertionError, OSError) as error:
             traceback.print_exc()
             this.history.violated(str(error))
-        if this.history.violations:
             print(cluster.logged(), flush=True)
         return this.result(seconds)
     finally:

@@ -1,11 +1,14 @@
 """What holders and waiters see of a replicated cluster whose nodes die."""
 
+import contextlib
 import json
 import signal
+import socket
 
 import harness
 from chaos_history import Store
 from cluster_case import REFUSED_OR_UNKNOWN, ClusterCase
+from prober import command, parse
 
 
 class Clients(ClusterCase):
@@ -38,6 +41,8 @@ class Clients(ClusterCase):
 
 
 class Holders(Clients):
+    MANY = 3000
+
     def test_a_holder_that_was_paused_over_a_failover_is_fenced(self):
         store = Store()
         paused = self.anywhere("elect", "main", "--value", "v", "--ttl", "3s", "-o", "json")
@@ -93,6 +98,36 @@ class Holders(Clients):
         following = self.end_of("acquire", "main", "--ttl", "60s", "--wait", "60s")
         self.assertEqual("GRANTED", following["outcome"])
         self.assertGreater(self.token(following), first)
+
+
+    def test_many_leases_that_end_at_once_end_over_a_failover_and_a_live_one_does_not(self):
+        live = self.anywhere("elect", "live", "--value", "v", "--ttl", "15s", "-o", "json")
+        token = self.token(json.loads(live.wait_line(lambda line: "LEADING" in line, "LEADING")))
+        self.acquire_many(self.nodes[self.others(self.cluster.wait_leader())[0]], self.MANY, 8000)
+        self.kill_leader()
+
+        def over():
+            status = self.cluster.status(self.cluster.wait_leader())
+            return status and status["holds"] == 1 and status["expiry_lag_ms"] == 0
+        harness.wait_until(over, "all but one are over", 60)
+        self.assertEqual(token, self.token(self.cluster.json("describe", "live")["holder"]))
+        self.assertGreater(self.token(self.end_of("acquire", "many/0", "--ttl", "60s")), token + self.MANY)
+
+    def acquire_many(self, node, count, ttl_ms):
+        host, _, port = node.resp.rpartition(":")
+        with socket.create_connection((host, int(port)), harness.DEADLINE) as connection:
+            connection.sendall(b"".join(command(b"HOLDFAST.ACQUIRE", b"many/%d" % i, b"TTL", b"%d" % ttl_ms)
+                                        for i in range(count)))
+            data, granted = b"", 0
+            while granted < count:
+                data += connection.recv(1 << 20)
+                at = 0
+                with contextlib.suppress(IndexError):
+                    while granted < count:
+                        items, at = parse(data, at)
+                        self.assertIn(b"GRANTED", items)
+                        granted += 1
+                data = data[at:]
 
 
 class LostReplies(Clients):

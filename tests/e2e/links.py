@@ -207,9 +207,9 @@ class Links:
                 if (wait := due - self.loop.time()) > 0:
                     await asyncio.sleep(wait)
                 try:
+                    link.passed += len(data)
                     writer.write(data)
                     await writer.drain()
-                    link.passed += len(data)
                 except OSError:
                     for one in pair:
                         one.close()

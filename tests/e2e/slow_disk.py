@@ -44,12 +44,13 @@ class SlowDisk:
 
     @staticmethod
     def _attached(pid):
-        """Whether every thread is traced: some of them may be added late."""
+        """Whether every thread is traced."""
         tracers = set()
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/status", encoding="ascii",
-                                                    errors="replace") as file:
-                tracers.update(line for line in file if line.startswith("TracerPid:"))
+        with contextlib.suppress(FileNotFoundError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/status", encoding="ascii",
+                                                        errors="replace") as file:
+                    tracers.update(line for line in file if line.startswith("TracerPid:"))
         return bool(tracers) and all(int(line.split()[1]) != 0 for line in tracers)
 
     def delayed(self):
