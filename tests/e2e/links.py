@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import threading
 
 import harness
@@ -45,18 +46,18 @@ class Listener:
 
 def process_of(port, listener_port, pids):
     """Which of the processes has the connection from `port` to `listener_port`; None: none of them."""
-    inode = None
+    # A line is: number, local address, remote address, state (01: established), five fields, inode.
+    wanted = re.compile(rb":%04X \S+:%04X 01(?: +\S+){5} +(\d+)" % (port, listener_port))
+    socket = None
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):  # gRPC's sockets are of the second kind
-        with contextlib.suppress(OSError), open(table, encoding="ascii") as file:
-            for line in file:
-                fields = line.split()
-                if fields[1].endswith(f":{port:04X}") and fields[2].endswith(f":{listener_port:04X}"):
-                    inode = f"socket:[{fields[9]}]"
-    for pid in pids if inode is not None else ():
+        with contextlib.suppress(OSError), open(table, "rb") as file:
+            if (found := wanted.search(file.read())) is not None:
+                socket = f"socket:[{found.group(1).decode()}]"
+    for pid in pids if socket is not None else ():
         with contextlib.suppress(OSError):
             for descriptor in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
-                    if os.readlink(f"/proc/{pid}/fd/{descriptor}") == inode:
+                    if os.readlink(f"/proc/{pid}/fd/{descriptor}") == socket:
                         return pid
     return None
 
