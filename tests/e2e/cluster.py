@@ -97,8 +97,13 @@ class Etcd:
         def code(text):
             return base64.b64encode(text.encode()).decode()
         # "0" is the character after "/".
-        return self.call(0, "kv/range", {"key": code(prefix), "range_end": code(prefix[:-1] + "0"),
-                                         "keys_only": True}).get("kvs", [])
+        wanted = {"key": code(prefix), "range_end": code(prefix[:-1] + "0"), "keys_only": True}
+
+        def listed():
+            with contextlib.suppress(OSError, ValueError):  # such as in an election
+                return [self.call(0, "kv/range", wanted).get("kvs", [])]
+            return None
+        return harness.wait_until(listed, "etcd lists the log")[0]
 
     def kill(self, number):
         self.processes[number].kill()

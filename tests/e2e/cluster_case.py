@@ -8,6 +8,7 @@ from cluster import Cluster
 from links import Links
 
 REFUSED_OR_UNKNOWN = (69, 74)
+PATIENCE = 120.0  # seconds; usually one or two, but the machine may be busy with other tests
 
 
 class ClusterCase(unittest.TestCase):
@@ -46,18 +47,19 @@ class ClusterCase(unittest.TestCase):
             harness.wait_until(
                 lambda n=number: self.nodes[n].run("acquire", f"served/{n}", "--timeout", "1s", "--ttl",
                                                    "100s", "--request-id", f"served-{n}").code == 0,
-                f"n{number} grants\n{self.cluster.logged()}")
+                f"n{number} grants\n{self.cluster.logged()}", PATIENCE)
 
     def wait_role(self, number, role):
         harness.wait_until(lambda: (self.cluster.status(number) or {}).get("role") == role,
-                           f"n{number} is {role}\n{self.cluster.logged()}")
+                           f"n{number} is {role}\n{self.cluster.logged()}", PATIENCE)
 
     def wait_entries(self, count):
         """The log, which gets five ticks a second, grows by this much."""
         def index():
             return max(int((self.cluster.status(number) or {"index": 0})["index"]) for number in range(3))
         first = index()
-        harness.wait_until(lambda: index() >= first + count, f"{count} entries\n{self.cluster.logged()}")
+        harness.wait_until(lambda: index() >= first + count, f"{count} entries\n{self.cluster.logged()}",
+                           PATIENCE)
 
     def assert_log_is_sound(self):
         history = History()
@@ -72,7 +74,7 @@ class ClusterCase(unittest.TestCase):
                 answer = self.nodes[n].run("acquire", name, "--ttl", "100s", "--request-id", request, "-o",
                                            "json", "--timeout", "2s")
                 return answer.json if answer.code == 0 else None
-            answers.append(harness.wait_until(granted, f"{name} is granted at n{number}"))
+            answers.append(harness.wait_until(granted, f"{name} is granted at n{number}", PATIENCE))
         leases = {(answer["lease_id"], answer["fencing_token"]) for answer in answers + ([known] if known else [])}
         self.assertEqual(1, len(leases), answers)
         return answers[0]
