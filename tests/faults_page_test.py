@@ -61,7 +61,8 @@ def main():
                 exists = f"{group}.{test}" in known_cpp
             if not exists:
                 errors.append(f"there is no test {match.group(0)}")
-    for file in ("faults", "faults_restart", "clock", "cluster_trim"):
+    for file in ("faults", "faults_restart", "clock", "cluster_trim", "cluster_faults_etcd",
+                 "cluster_faults_links", "cluster_faults_locks", "cluster_faults_nodes"):
         for test in sorted(tests_of(f"{file}_test.py")):
             if f"{file} {test}" not in named:
                 errors.append(f"`{file} {test}` is not on the page")

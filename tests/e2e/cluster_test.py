@@ -5,12 +5,8 @@ import signal
 import time
 import unittest
 
-import chaos
 import harness
 from cluster import Cluster
-
-CHAOS_SECONDS = 120
-CHAOS_SEED = 20
 
 
 class ClusterTest(unittest.TestCase):
@@ -154,16 +150,6 @@ class ClusterTest(unittest.TestCase):
     def test_the_demonstration_runs_against_a_cluster(self):
         answer = self.cluster.run("demo", timeout=120)
         self.assertEqual(0, answer.code, answer)
-
-
-class ChaosTest(unittest.TestCase):
-    """A short run; `./dev chaos` goes on for as long as one likes."""
-
-    def test_faults_at_random_break_nothing(self):
-        result = chaos.run(seconds=CHAOS_SECONDS, seed=CHAOS_SEED)
-        self.assertEqual([], result["violations"], result)
-        self.assertGreater(result["grants"], 300, result)
-        self.assertGreater(len(result["faults"]), 4, result)
 
 
 if __name__ == "__main__":
