@@ -54,9 +54,9 @@ class ClusterServers {
  private:
   struct Process {
     std::string log;
-    int port = 0;        // clients
+    int port = 0;         // clients
     int second_port = 0;  // other members or nodes
-    int http_port = 0;   // metrics; of etcd the clients' port
+    int http_port = 0;    // metrics; of etcd the clients' port
     std::optional<LocalServer> server;
   };
 

@@ -68,8 +68,7 @@ double Metrics::Sum(std::string_view name, std::string_view label) const {
   for (auto at = samples_.lower_bound(name); at != samples_.end() && at->first.starts_with(name);
        ++at) {
     const std::string_view labels = std::string_view(at->first).substr(name.size());
-    if ((labels.empty() || labels.front() == '{') &&
-        labels.find(label) != std::string_view::npos) {
+    if ((labels.empty() || labels.front() == '{') && labels.find(label) != std::string_view::npos) {
       sum += at->second;
     }
   }
