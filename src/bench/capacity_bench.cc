@@ -30,7 +30,7 @@ constexpr Duration kPreloadPiece = Seconds(2);
 constexpr Duration kPreloadMost = Seconds(600);
 constexpr Duration kLeaderTimeout = Seconds(30);
 constexpr Duration kCallTimeout = Seconds(10);
-constexpr Duration kStepWarmUp = Seconds(5);
+constexpr int kStepWarmUpPart = 4;  // of the step's time
 constexpr double kStepFactor = 1.5;
 constexpr int kStepsMost = 12;
 
@@ -272,9 +272,10 @@ class Bench {
       step.failure = leader.error().message;
       return step;
     }
-    CapacityLoad load(options_, cluster_->NodeEndpoint(*leader), rate, kStepWarmUp, options_.step);
+    const Duration warm_up = options_.step / kStepWarmUpPart;
+    CapacityLoad load(options_, cluster_->NodeEndpoint(*leader), rate, warm_up, options_.step);
     if (const std::optional<LoadTime> begun = load.Begun(); begun.has_value()) {
-      if (Status watched = Watch(*begun + kStepWarmUp, options_.step, false); !watched.ok()) {
+      if (Status watched = Watch(*begun + warm_up, options_.step, false); !watched.ok()) {
         step.failure = watched.error().message;
       }
       step.figures = figures_;

@@ -35,10 +35,10 @@ LocksBenchOptions UncontendedLoad(const CapacityOptions& options, double rate) {
 
 LocksBenchOptions ContendedLoad(double rate) {
   LocksBenchOptions load;
-  // Many wait at once, so one connection has them all.
-  load.mode = LoadMode::kShared;
-  load.concurrency = static_cast<int>(std::clamp(rate, 64.0, 8192.0));
+  load.mode = LoadMode::kStream;
   load.rate = rate * kContendedShare;
+  // Enough for a mean of 0.6 s from the request to the release, most of it in the queue.
+  load.concurrency = static_cast<int>(std::clamp(load.rate * 0.64, 64.0, 1024.0));
   load.resources = static_cast<std::uint64_t>(std::max(1.0, load.rate / kContendedRate));
   load.choice = ResourceChoice::kRandom;
   load.request_ids = RequestIds::kRemembered;

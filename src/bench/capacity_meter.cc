@@ -83,7 +83,10 @@ void CapacityMeter::SampleProcesses() {
       continue;
     }
     process.cpu.Read(static_cast<double>(usage->cpu.count()));
-    process.written.Read(static_cast<double>(usage->written_bytes));
+    // Ours would be with what the members that have ended wrote.
+    if (process.pid != getpid()) {
+      process.written.Read(static_cast<double>(usage->written_bytes));
+    }
     process.resident_most =
         std::max(process.resident_most, static_cast<double>(usage->resident_bytes));
   }

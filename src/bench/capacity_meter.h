@@ -22,7 +22,7 @@ struct ProcessFigures {
   std::string name;
   double cpu_percent = 0;          // of one core
   double resident_bytes_most = 0;  // of the samples
-  double written_bytes = 0;        // to storage
+  double written_bytes = 0;        // to storage; 0 of the client
 };
 
 // By how much each rose. Bytes and counts are of all servers together, unless it says otherwise.

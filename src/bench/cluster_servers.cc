@@ -15,6 +15,8 @@ namespace {
 
 constexpr Duration kMetricsTimeout = Seconds(2);
 constexpr Duration kLeaderTimeout = Seconds(30);
+// One of the fifteen ports may be taken by somebody else before it is used.
+constexpr int kAttempts = 3;
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
 
 // For zones with a round trip below 5 ms. etcd wants an election timeout of at least ten round
@@ -51,17 +53,21 @@ bool Becomes(const Condition& condition) {
 ClusterServers::ClusterServers(Options options, ScratchDirectory directory)
     : options_(std::move(options)), directory_(std::move(directory)) {}
 
-Result<std::unique_ptr<ClusterServers>> ClusterServers::Start(Options options) {
-  Result<ScratchDirectory> directory = ScratchDirectory::Create(options.work_dir);
-  if (!directory.ok()) {
-    return directory.error();
+Result<std::unique_ptr<ClusterServers>> ClusterServers::Start(const Options& options) {
+  for (int attempt = 1;; ++attempt) {
+    Result<ScratchDirectory> directory = ScratchDirectory::Create(options.work_dir);
+    if (!directory.ok()) {
+      return directory.error();
+    }
+    std::unique_ptr<ClusterServers> cluster(new ClusterServers(options, std::move(*directory)));
+    const Status started = cluster->StartAll();
+    if (started.ok()) {
+      return cluster;
+    }
+    if (attempt == kAttempts) {
+      return started.error();
+    }
   }
-  std::unique_ptr<ClusterServers> cluster(
-      new ClusterServers(std::move(options), std::move(*directory)));
-  if (Status started = cluster->StartAll(); !started.ok()) {
-    return started.error();
-  }
-  return cluster;
 }
 
 Status ClusterServers::ChoosePorts() {

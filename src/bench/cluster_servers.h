@@ -31,8 +31,8 @@ class ClusterServers {
 
   // Returns when somebody leads in both. All processes die with the calling thread, which has to be
   // the one that uses and destroys this too. kUnavailable with the end of the log of what did not
-  // come up.
-  static Result<std::unique_ptr<ClusterServers>> Start(Options options);
+  // come up, after several attempts.
+  static Result<std::unique_ptr<ClusterServers>> Start(const Options& options);
 
   // 0 while it does not run.
   pid_t EtcdPid(int member) const;

@@ -470,7 +470,7 @@ class Program(harness.TestCase):
         verbs += ["session open", "session keepalive", "session close", "session describe",
                   "namespace create", "namespace set", "namespace get", "namespace list",
                   "namespace delete", "journal inspect", "journal verify", "bench locks",
-                  "bench peers"]
+                  "bench peers", "bench capacity"]
         root = harness.run("--help")
         self.assertEqual(root.code, 0, root)
         for verb in verbs:
