@@ -13,7 +13,7 @@
 namespace holdfast::bench {
 namespace {
 
-constexpr Duration kMetricsTimeout = Seconds(2);
+constexpr Duration kMetricsTimeout = Seconds(5);
 constexpr Duration kLeaderTimeout = Seconds(30);
 // One of the fifteen ports may be taken by somebody else before it is used.
 constexpr int kAttempts = 3;
