@@ -164,7 +164,7 @@ std::string TextOfFigures(const CapacityReport& report) {
     text += fmt::format("  {:<20}{:>9.0f}{:>9.0f}{:>12.0f}\n", process.name, process.cpu_percent,
                         process.resident_bytes_most / kMega, process.written_bytes / kMega);
   }
-  text += fmt::format("  {:<20}{:>9.0f}  of {} % \n", "machine", figures.machine_cpu_percent,
+  text += fmt::format("  {:<20}{:>9.0f}  of {} %\n", "machine", figures.machine_cpu_percent,
                       100 * figures.cores);
   return text;
 }
@@ -221,10 +221,12 @@ std::string ToText(const CapacityReport& report) {
   for (const CapacityFault& fault : report.faults) {
     text += fmt::format("at {:.1f} s: {}\n", fault.at_s, fault.what);
   }
-  text += fmt::format(
-      "longest time without a completion: {:.0f} ms within 10 s after a fault, "
-      "{:.0f} ms elsewhere\n",
-      LongestGapMs(report, true), LongestGapMs(report, false));
+  text += "longest time without a completion: ";
+  if (!report.faults.empty()) {
+    text +=
+        fmt::format("{:.0f} ms within 10 s after a fault, elsewhere ", LongestGapMs(report, true));
+  }
+  text += fmt::format("{:.0f} ms\n", LongestGapMs(report, false));
   text += TextOfSteps(report);
   const std::vector<std::string> missing = Shortcomings(report);
   text += missing.empty() ? "PASSED\n" : "NOT PASSED\n";

@@ -1,6 +1,7 @@
 #include "bench/metrics_text.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 
@@ -82,8 +83,11 @@ Result<Metrics> FetchMetrics(int port, Duration timeout) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // It is under way when this returns; a refusal shows at the first send.
-  connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  // Mostly it is under way then, and a refusal shows at the first send.
+  if (connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EINPROGRESS) {
+    return NoAnswer(port, "cannot be reached");
+  }
   // Version 1.0: the answer is one piece and ends with the connection.
   constexpr std::string_view kRequest = "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
   if (!socket.WaitFor(POLLOUT, deadline) ||
