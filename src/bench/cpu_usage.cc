@@ -29,46 +29,26 @@ Duration OfSelf() {
   return FromTimeval(usage.ru_utime) + FromTimeval(usage.ru_stime);
 }
 
-struct Process {
-  pid_t parent = 0;
-  Duration used{0};  // with its children that have ended
-};
-
-// Fields 4 and 14 to 17 of /proc/PID/stat; the second field is a name in parentheses that may hold
-// spaces.
-Process ReadProcess(const std::string& pid) {
-  std::ifstream file("/proc/" + pid + "/stat");
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) {
-    return {};
-  }
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string skipped;
-  Process process;
-  fields >> skipped >> process.parent;
-  for (int field = 5; field < 14; ++field) {
-    fields >> skipped;
-  }
-  std::int64_t user = 0;
-  std::int64_t system = 0;
-  std::int64_t user_of_children = 0;
-  std::int64_t system_of_children = 0;
-  fields >> user >> system >> user_of_children >> system_of_children;
-  process.used = FromTicks(user + system + user_of_children + system_of_children);
-  return process;
+  return line;
 }
 
-std::vector<Process> ChildrenOf(pid_t parent) {
-  std::vector<Process> children;
+ProcessStat ReadProcess(const std::string& pid) {
+  return ParseProcessStat(FirstLine("/proc/" + pid + "/stat")).value_or(ProcessStat{});
+}
+
+std::vector<ProcessStat> ChildrenOf(pid_t parent) {
+  std::vector<ProcessStat> children;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) {
       continue;
     }
-    if (const Process process = ReadProcess(name); process.parent == parent) {
+    if (const ProcessStat process = ReadProcess(name); process.parent == parent) {
       children.push_back(process);
     }
   }
@@ -76,9 +56,10 @@ std::vector<Process> ChildrenOf(pid_t parent) {
 }
 
 Duration OfTree(pid_t server) {
-  Duration used = ReadProcess(std::to_string(server)).used;
-  for (const Process& child : ChildrenOf(server)) {
-    used += child.used;
+  const ProcessStat process = ReadProcess(std::to_string(server));
+  Duration used = process.used + process.used_by_children;
+  for (const ProcessStat& child : ChildrenOf(server)) {
+    used += child.used + child.used_by_children;
   }
   return used;
 }
@@ -99,6 +80,55 @@ Duration OfMachine() {
 }
 
 }  // namespace
+
+// Fields 4, 14 to 17 and 24; the second field is a name in parentheses that may hold spaces.
+std::optional<ProcessStat> ParseProcessStat(std::string_view line) {
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::istringstream fields{std::string(line.substr(name_end + 1))};
+  std::string skipped;
+  ProcessStat process;
+  fields >> skipped >> process.parent;
+  for (int field = 5; field < 14; ++field) {
+    fields >> skipped;
+  }
+  std::int64_t user = 0;
+  std::int64_t system = 0;
+  std::int64_t user_of_children = 0;
+  std::int64_t system_of_children = 0;
+  fields >> user >> system >> user_of_children >> system_of_children;
+  for (int field = 18; field < 24; ++field) {
+    fields >> skipped;
+  }
+  std::int64_t pages = 0;
+  fields >> pages;
+  if (!fields) {
+    return std::nullopt;
+  }
+  process.used = FromTicks(user + system);
+  process.used_by_children = FromTicks(user_of_children + system_of_children);
+  process.resident_bytes = pages * sysconf(_SC_PAGESIZE);
+  return process;
+}
+
+std::optional<ProcessUsage> SampleProcess(pid_t pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const std::optional<ProcessStat> stat = ParseProcessStat(FirstLine(folder + "/stat"));
+  if (!stat.has_value()) {
+    return std::nullopt;
+  }
+  ProcessUsage usage{.cpu = stat->used, .resident_bytes = stat->resident_bytes};
+  std::ifstream io(folder + "/io");
+  std::int64_t value = 0;
+  for (std::string name; io >> name >> value;) {
+    if (name == "write_bytes:") {
+      usage.written_bytes = value;
+    }
+  }
+  return usage;
+}
 
 CpuUsage SampleCpu(pid_t server) {
   return CpuUsage{.self = OfSelf(),

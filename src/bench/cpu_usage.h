@@ -2,6 +2,10 @@
 // connection) and the whole machine, from /proc.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
 #include <sys/types.h>
 
 #include "base/time.h"
@@ -16,6 +20,25 @@ struct CpuUsage {
 
 // `server`: 0 for none. What cannot be read is zero.
 CpuUsage SampleCpu(pid_t server);
+
+// What a line of /proc/PID/stat says.
+struct ProcessStat {
+  pid_t parent = 0;
+  Duration used{0};              // CPU, without children
+  Duration used_by_children{0};  // those that have ended
+  std::int64_t resident_bytes = 0;
+};
+
+std::optional<ProcessStat> ParseProcessStat(std::string_view line);
+
+// Of one process without its children.
+struct ProcessUsage {
+  Duration cpu{0};
+  std::int64_t resident_bytes = 0;
+  std::int64_t written_bytes = 0;  // that went to storage; 0 if it may not be read
+};
+
+std::optional<ProcessUsage> SampleProcess(pid_t pid);
 
 // How many processes have this one as their parent.
 int CountChildren(pid_t parent);

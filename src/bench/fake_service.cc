@@ -119,6 +119,9 @@ class FakeService::Impl final : public v1::Operations::Service, public v1::Locks
       ServeAcquire(operation.acquire(), *result.mutable_acquire());
     } else if (operation.has_renew()) {
       ServeRenew(operation.renew(), *result.mutable_renew());
+    } else if (operation.has_cancel()) {
+      ++seen.cancels;
+      result.mutable_cancel()->set_outcome(v1::CancelResponse::ALREADY_OVER);
     } else {
       ServeRelease(operation.release(), *result.mutable_release());
     }

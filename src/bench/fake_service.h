@@ -23,6 +23,7 @@ class FakeService {
     std::uint64_t acquires = 0;  // granted
     std::uint64_t renewals = 0;
     std::uint64_t releases = 0;
+    std::uint64_t cancels = 0;
     std::uint64_t held = 0;  // at the moment
     std::uint64_t streams = 0;
     std::uint64_t largest_frame = 0;  // operations

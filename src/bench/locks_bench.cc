@@ -21,6 +21,21 @@ constexpr Duration kPollAtMost = Millis(50);
 constexpr Duration kDrainTimeout = Seconds(10);
 constexpr Duration kHoldTimeout = Seconds(120);
 
+Status ValidateShares(const LocksBenchOptions& options) {
+  for (const auto& [name, share] :
+       {std::pair("impatient", options.impatient), std::pair("abandoned", options.abandoned)}) {
+    if (!(share >= 0 && share <= 1)) {
+      return InvalidArgument(name, "a share from 0 to 1", "not a share");
+    }
+  }
+  if (options.impatient > 0 &&
+      (options.mode == LoadMode::kUnary || options.request_ids == RequestIds::kNone)) {
+    return InvalidArgument("impatient", "with streams and request ids",
+                           "a cancel names a request id and needs a way of its own");
+  }
+  return {};
+}
+
 Status Validate(const LocksBenchOptions& options) {
   if (options.endpoints.empty()) {
     return InvalidArgument("endpoints", "at least one HOST:PORT", "no endpoint");
@@ -45,7 +60,7 @@ Status Validate(const LocksBenchOptions& options) {
     return InvalidArgument(options.wait < Duration(0) ? "wait" : "ttl", "positive",
                            "a negative or empty time");
   }
-  return {};
+  return ValidateShares(options);
 }
 
 // The queue, the links on it, and the loop that serves both.
@@ -101,6 +116,9 @@ class Load {
 
   Result<BenchReport> Run() {
     const LoadTime begin = LoadClock::now();
+    if (options_.on_begin) {
+      options_.on_begin(begin);
+    }
     Recorder recorder({.begin = begin,
                        .warm_up = options_.warm_up,
                        .duration = options_.duration,
@@ -122,6 +140,7 @@ class Load {
     }
     const Status ran = Loop(runner, recorder);
     const std::uint64_t backlog = schedule.Backlog(recorder.end());
+    const std::uint64_t unanswered = runner.Unanswered();
     if (pacer) {
       pacer->Stop();
     }
@@ -130,7 +149,10 @@ class Load {
     if (!ran.ok()) {
       return ran.error();
     }
-    return BenchReport{.options = options_, .load = recorder.Finish(), .backlog = backlog};
+    return BenchReport{.options = options_,
+                       .load = recorder.Finish(),
+                       .backlog = backlog,
+                       .unanswered = unanswered};
   }
 
  private:

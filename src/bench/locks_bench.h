@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,16 +50,24 @@ struct LocksBenchOptions {
   std::string name_space;        // empty: the default namespace
   Duration ttl = Seconds(30);
   Duration wait{0};
+  // Share of the pairs whose client gives up: if its acquire still waits after `patience`, it sends
+  // a cancel. Needs request ids and streams.
+  double impatient = 0;
+  Duration patience = Millis(100);
+  // Share of the leases whose client goes away instead of releasing them, so that they expire.
+  double abandoned = 0;
   int renewals = 0;  // of each lease, between its acquire and its release
   RequestIds request_ids = RequestIds::kWatermark;
   // Further leases, held over the whole run on a connection of their own and renewed every third of
   // the ttl.
   int holds = 0;
-  std::uint64_t seed = 1;  // of ResourceChoice::kRandom
+  std::uint64_t seed = 1;  // of ResourceChoice::kRandom, `impatient` and `abandoned`
   pid_t server_pid = 0;    // a local server whose CPU is reported; 0: none
   Duration connect_timeout = Seconds(10);
   std::FILE* progress = nullptr;  // one line per second; null: none
   std::string progress_label;
+  // Called once by the thread of the load when the holds are taken and the warm-up begins.
+  std::function<void(LoadTime begin)> on_begin = {};
 };
 
 struct BenchReport {
@@ -67,6 +76,8 @@ struct BenchReport {
   // Open loop: pairs that were due at the end but could not be begun. More than a few: the rate was
   // not reached.
   std::uint64_t backlog = 0;
+  // Operations that had no answer 10 s after the end, although they were sent again and again.
+  std::uint64_t unanswered = 0;
 };
 
 // Blocks for warm-up + duration and a little more. kInvalidArgument names the option; kUnavailable:

@@ -171,6 +171,70 @@ TEST(LocksBench, HoldsAreTakenRenewedAndReleased) {
   EXPECT_EQ(seen.held, 0U);
 }
 
+TEST(LocksBench, AbandonedLeasesAreNotReleased) {
+  FakeService service;
+  LocksBenchOptions options = Quick(service);
+  options.renewals = 1;
+  options.abandoned = 1;
+  options.resources = 1'000'000;
+  const BenchReport report = RunOrDie(options);
+  const FakeService::Seen seen = service.seen();
+  EXPECT_GT(seen.acquires, 0U);
+  EXPECT_EQ(seen.renewals, seen.acquires);
+  EXPECT_EQ(seen.releases, 0U);
+  EXPECT_EQ(seen.held, seen.acquires);
+  EXPECT_EQ(report.load.pairs, 0U);
+  EXPECT_GT(report.load.acquire.count, 0U);
+  EXPECT_EQ(report.unanswered, 0U);
+}
+
+TEST(LocksBench, TheImpatientCancelWhatStillWaits) {
+  FakeService service;
+  service.StallOnce(Millis(300));
+  LocksBenchOptions options = Quick(service);
+  options.warm_up = Duration(0);
+  options.impatient = 1;
+  options.patience = Millis(20);
+  const BenchReport report = RunOrDie(options);
+  EXPECT_GE(service.seen().cancels, 4U);
+  EXPECT_GT(report.load.pairs, 0U);
+  EXPECT_EQ(Total(report.load.errors), 0U);
+  EXPECT_EQ(service.seen().held, 0U);
+}
+
+TEST(LocksBench, ThePatientCancelNothing) {
+  FakeService service;
+  service.StallOnce(Millis(300));
+  LocksBenchOptions options = Quick(service);
+  options.impatient = 1;
+  options.patience = Seconds(60);
+  RunOrDie(options);
+  EXPECT_EQ(service.seen().cancels, 0U);
+}
+
+TEST(LocksBench, EachTenSecondsHaveTheirLatencies) {
+  const LoadTime begin = LoadClock::now();
+  Recorder::Options options;
+  options.begin = begin;
+  options.duration = Seconds(25);
+  Recorder recorder(options);
+  recorder.Advance(begin);
+  for (int second = 0; second < 25; ++second) {
+    const LoadTime now = begin + Seconds(second) + Millis(500);
+    recorder.Operation(Verb::kAcquire, now - Millis(second < 10 ? 1 : 100), now);
+  }
+  recorder.Advance(begin + Seconds(25));
+  const LoadResult result = recorder.Finish();
+  ASSERT_EQ(result.windows.size(), 3U);
+  EXPECT_EQ(result.windows[1].from, 10);
+  EXPECT_NEAR(result.windows[0].acquire.p99_ms, 1, 0.1);
+  EXPECT_NEAR(result.windows[1].acquire.p99_ms, 100, 1);
+  EXPECT_EQ(result.windows[2].acquire.count, 5U);
+  ASSERT_EQ(result.timeline.size(), 25U);
+  EXPECT_NEAR(result.timeline[0].gap_ms, 500, 1);
+  EXPECT_NEAR(result.timeline[7].gap_ms, 1000, 1);
+}
+
 TEST(LocksBench, NamesTheOptionThatIsWrong) {
   LocksBenchOptions options;
   EXPECT_EQ(RunLocksBench(options).error().field, "endpoints");
@@ -180,6 +244,13 @@ TEST(LocksBench, NamesTheOptionThatIsWrong) {
   options.concurrency = 1;
   options.rate = -1;
   EXPECT_EQ(RunLocksBench(options).error().field, "rate");
+  options.rate = 0;
+  options.abandoned = 1.5;
+  EXPECT_EQ(RunLocksBench(options).error().field, "abandoned");
+  options.abandoned = 0;
+  options.impatient = 0.5;
+  options.mode = LoadMode::kUnary;
+  EXPECT_EQ(RunLocksBench(options).error().field, "impatient");
 }
 
 TEST(LocksBench, SaysWhereItCannotConnect) {

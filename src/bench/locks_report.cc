@@ -45,7 +45,7 @@ Json OfLatency(const LatencySummary& latency) {
 Json OfTimeline(const std::vector<LoadSecond>& timeline) {
   Json rows = Json::array();
   for (const LoadSecond& second : timeline) {
-    Json row{{"at_s", second.at}, {"errors", second.errors}};
+    Json row{{"at_s", second.at}, {"errors", second.errors}, {"gap_ms", second.gap_ms}};
     for (const auto& [name, latency] :
          {std::pair("acquire", &second.acquire), std::pair("renew", &second.renew),
           std::pair("release", &second.release)}) {
@@ -117,6 +117,7 @@ std::string ToJson(const BenchReport& report) {
                   {"window_gap", OfLatency(load.window_gap)},
                   {"longest_gap_ms", load.longest_gap_ms},
                   {"backlog", report.backlog},
+                  {"unanswered", report.unanswered},
                   {"timeline", OfTimeline(load.timeline)},
                   {"refusals", load.refusals},
                   {"errors", load.errors},

@@ -11,6 +11,8 @@ namespace holdfast::bench {
 namespace {
 
 constexpr Duration kPauseAfterError = Millis(50);
+// A worker's cancel travels under its tag with this added, beside the acquire that still waits.
+constexpr std::uint64_t kCancelTag = std::uint64_t{1} << 32U;
 
 }  // namespace
 
@@ -50,6 +52,7 @@ void PairRunner::Turn(LoadTime now) {
     worker.link->Send(worker.number);
     worker.link->Flush();
   }
+  CancelImpatient(now);
   while (!idle_.empty() && !recorder_->Over(now) && schedule_->Due(now)) {
     Worker& worker = workers_[idle_.back()];
     idle_.pop_back();
@@ -60,6 +63,9 @@ void PairRunner::Turn(LoadTime now) {
 
 std::optional<LoadTime> PairRunner::NextTurn() const {
   std::optional<LoadTime> next;
+  if (!patience_.empty()) {
+    next = patience_.front().until;
+  }
   for (const std::uint64_t number : pausing_) {
     const LoadTime at = workers_[number].resume_at;
     next = next ? std::min(*next, at) : at;
@@ -67,8 +73,24 @@ std::optional<LoadTime> PairRunner::NextTurn() const {
   return next;
 }
 
-bool PairRunner::Drained() const {
-  return idle_.size() == workers_.size();
+bool PairRunner::Drawn(double share) {
+  return share > 0 && std::uniform_real_distribution<double>()(random_) < share;
+}
+
+void PairRunner::CancelImpatient(LoadTime now) {
+  while (!patience_.empty() && patience_.front().until <= now) {
+    const Patience over = patience_.front();
+    patience_.pop_front();
+    Worker& worker = workers_[over.worker];
+    if (worker.state != State::kInFlight || worker.verb != Verb::kAcquire ||
+        worker.sequence != over.sequence) {
+      continue;  // answered before
+    }
+    worker.cancelled_resource = worker.resource;
+    worker.cancelled_sequence = worker.sequence;
+    worker.link->Send(over.worker + kCancelTag);
+    worker.link->Flush();
+  }
 }
 
 std::uint64_t PairRunner::ChooseResource(Worker& worker) {
@@ -99,6 +121,9 @@ void PairRunner::Begin(Worker& worker, LoadTime now) {
   worker.sequence = worker.ids->Begin();
   worker.renewals_left = options_.renewals;
   worker.link->Send(worker.number);
+  if (Drawn(options_.impatient)) {
+    patience_.push_back({now + options_.patience, worker.number, worker.sequence});
+  }
 }
 
 void PairRunner::Next(Worker& worker, Verb verb, LoadTime now) {
@@ -118,7 +143,27 @@ void PairRunner::GoIdle(Worker& worker, LoadTime now) {
   idle_.push_back(worker.number);
 }
 
+// The lease is confirmed and renewed as often as asked.
+void PairRunner::Leave(Worker& worker, LoadTime now) {
+  if (Drawn(options_.abandoned)) {
+    GoIdle(worker, now);
+  } else {
+    Next(worker, Verb::kRelease, now);
+  }
+}
+
+void PairRunner::FillCancel(const Worker& worker, v1::CancelRequest& request) const {
+  request.set_namespace_(options_.name_space);
+  request.set_resource(worker.cancelled_resource);
+  request.set_request_id(worker.ids->RequestId(worker.cancelled_sequence));
+  request.set_owner("bench");
+}
+
 void PairRunner::FillOperation(std::uint64_t tag, v1::Operation& operation) {
+  if (tag >= kCancelTag) {
+    FillCancel(workers_[tag - kCancelTag], *operation.mutable_cancel());
+    return;
+  }
   const Worker& worker = workers_[tag];
   switch (worker.verb) {
     case Verb::kAcquire:
@@ -142,6 +187,13 @@ void PairRunner::FillOperation(std::uint64_t tag, v1::Operation& operation) {
 }
 
 void PairRunner::OnResult(const v1::OperationResult& result, LoadTime now) {
+  if (result.tag() >= kCancelTag) {
+    // What came of it is in the answer to the acquire.
+    if (result.has_problem()) {
+      recorder_->Failed(ErrorCodeName(ErrorOf(result.problem()).code), now);
+    }
+    return;
+  }
   if (result.tag() >= workers_.size() || workers_[result.tag()].state != State::kInFlight) {
     fatal_ = Error{ErrorCode::kInternal, "the server answered what was not asked", {}, {}};
     return;
@@ -173,7 +225,11 @@ void PairRunner::OnAcquire(Worker& worker, const v1::AcquireResponse& response, 
   if (response.granted().provisional()) {
     worker.renewals_left = std::max(worker.renewals_left, 1);  // it is ours only once renewed
   }
-  Next(worker, worker.renewals_left > 0 ? Verb::kRenew : Verb::kRelease, now);
+  if (worker.renewals_left > 0) {
+    Next(worker, Verb::kRenew, now);
+  } else {
+    Leave(worker, now);
+  }
 }
 
 void PairRunner::OnRenew(Worker& worker, const v1::RenewResponse& response, LoadTime now) {
@@ -183,8 +239,11 @@ void PairRunner::OnRenew(Worker& worker, const v1::RenewResponse& response, Load
     return;
   }
   recorder_->Operation(Verb::kRenew, worker.from, now);
-  --worker.renewals_left;
-  Next(worker, worker.renewals_left > 0 ? Verb::kRenew : Verb::kRelease, now);
+  if (--worker.renewals_left > 0) {
+    Next(worker, Verb::kRenew, now);
+  } else {
+    Leave(worker, now);
+  }
 }
 
 void PairRunner::OnRelease(Worker& worker, const v1::ReleaseResponse& response, LoadTime now) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <random>
@@ -19,6 +20,7 @@
 
 namespace holdfast::v1 {
 class AcquireResponse;
+class CancelRequest;
 class Problem;
 class ReleaseResponse;
 class RenewResponse;
@@ -36,8 +38,10 @@ class PairRunner final : public LinkOwner {
   // every event, and at NextTurn() at the latest.
   void Turn(LoadTime now);
   std::optional<LoadTime> NextTurn() const;
-  // After the end: every pair that was begun is through, so nothing is held any more.
-  bool Drained() const;
+  // After the end: every pair that was begun is through, so nothing is held any more but what was
+  // abandoned.
+  bool Drained() const { return Unanswered() == 0; }
+  std::uint64_t Unanswered() const { return workers_.size() - idle_.size(); }
   // The service refused for good.
   const std::optional<Error>& fatal() const { return fatal_; }
 
@@ -63,11 +67,23 @@ class PairRunner final : public LinkOwner {
     std::string lease_id;
     std::uint64_t sequence = 0;
     int renewals_left = 0;
+    // What the last cancel is about: it may leave when the worker is in its next pair already.
+    std::string cancelled_resource;
+    std::uint64_t cancelled_sequence = 0;
+  };
+  struct Patience {
+    LoadTime until;
+    std::uint64_t worker = 0;
+    std::uint64_t sequence = 0;  // of the acquire
   };
 
   void Begin(Worker& worker, LoadTime now);
   void Next(Worker& worker, Verb verb, LoadTime now);
   void GoIdle(Worker& worker, LoadTime now);
+  void Leave(Worker& worker, LoadTime now);
+  void CancelImpatient(LoadTime now);
+  void FillCancel(const Worker& worker, v1::CancelRequest& request) const;
+  bool Drawn(double share);
   std::uint64_t ChooseResource(Worker& worker);
   void OnAcquire(Worker& worker, const v1::AcquireResponse& response, LoadTime now);
   void OnRenew(Worker& worker, const v1::RenewResponse& response, LoadTime now);
@@ -82,6 +98,7 @@ class PairRunner final : public LinkOwner {
   std::vector<Worker> workers_;
   std::vector<std::uint64_t> idle_;
   std::vector<std::uint64_t> pausing_;
+  std::deque<Patience> patience_;  // by time
   std::optional<Error> fatal_;
 };
 

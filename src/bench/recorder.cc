@@ -75,6 +75,7 @@ void Recorder::Operation(Verb verb, LoadTime from, LoadTime now) {
     case Verb::kAcquire:
       acquire_.Record(now - from);
       second_acquire_.Record(now - from);
+      ten_seconds_acquire_.Record(now - from);
       break;
     case Verb::kRenew:
       renew_.Record(now - from);
@@ -99,6 +100,7 @@ void Recorder::Pair(LoadTime from, LoadTime now) {
 
 void Recorder::Refused(std::string_view kind, LoadTime now) {
   if (Measuring(now)) {
+    EnterSecond(now);
     ++result_.operations;
     Count(result_.refusals, kind);
     Completed(Duration(0), now);
@@ -123,6 +125,7 @@ void Recorder::Completed(Duration latency, LoadTime now) {
   window_used_ = true;
   worst_in_window_ = std::max(worst_in_window_, latency);
   gap_in_window_ = std::max<Duration>(gap_in_window_, now - last_completion_);
+  gap_in_second_ = std::max<Duration>(gap_in_second_, now - last_completion_);
   last_completion_ = std::max(last_completion_, now);
 }
 
@@ -136,12 +139,22 @@ void Recorder::EnterSecond(LoadTime now) {
 // Also of a second in which nothing was done.
 void Recorder::CloseSecond() {
   result_.timeline.push_back({second_, Summarize(second_acquire_), Summarize(second_renew_),
-                              Summarize(second_release_), second_errors_});
+                              Summarize(second_release_), second_errors_,
+                              ToMillisExact(std::exchange(gap_in_second_, Duration(0)))});
   second_acquire_.Clear();
   second_renew_.Clear();
   second_release_.Clear();
   second_errors_ = 0;
   ++second_;
+  if (second_ - ten_seconds_from_ == 10) {
+    CloseTenSeconds();
+  }
+}
+
+void Recorder::CloseTenSeconds() {
+  result_.windows.push_back({ten_seconds_from_, Summarize(ten_seconds_acquire_)});
+  ten_seconds_acquire_.Clear();
+  ten_seconds_from_ = second_;
 }
 
 void Recorder::CloseWindow() {
@@ -171,6 +184,9 @@ LoadResult Recorder::Finish() {
   HF_CHECK(sampled_end_, "Finish before the end of the measurement was seen by Advance");
   CloseWindow();
   EnterSecond(end_);
+  if (second_ > ten_seconds_from_) {
+    CloseTenSeconds();
+  }
   // A run that ends in silence had a gap too.
   window_gap_.Record(end_ - last_completion_);
   result_.seconds = InSeconds(options_.duration);

@@ -32,6 +32,13 @@ struct LoadSecond {
   LatencySummary renew;
   LatencySummary release;
   std::uint64_t errors = 0;
+  double gap_ms = 0;  // the longest time without any completion that ended in it
+};
+
+// Ten seconds of the measurement; the last one may be shorter.
+struct LoadWindow {
+  int from = 0;  // its first second
+  LatencySummary acquire;
 };
 
 struct LoadResult {
@@ -53,6 +60,7 @@ struct LoadResult {
   std::map<std::string, std::uint64_t, std::less<>>
       errors;  // operating errors, such as UNAVAILABLE
   std::vector<LoadSecond> timeline;
+  std::vector<LoadWindow> windows;
   double client_cpu_percent = 0;  // of one core, this process
   double server_cpu_percent = 0;  // of one core; 0 if no server pid was given
   double other_cpu_percent = 0;   // of one core, every other process of the machine
@@ -95,6 +103,7 @@ class Recorder {
   void CloseWindow();
   void EnterSecond(LoadTime now);
   void CloseSecond();
+  void CloseTenSeconds();
   void PrintProgress(LoadTime now);
 
   const Options options_;
@@ -106,6 +115,9 @@ class Recorder {
   int second_ = 0;
   std::uint64_t second_errors_ = 0;
   Histogram second_acquire_, second_renew_, second_release_;
+  Duration gap_in_second_{0};
+  int ten_seconds_from_ = 0;
+  Histogram ten_seconds_acquire_;
 
   Histogram window_worst_, window_gap_;
   std::int64_t window_ = 0;

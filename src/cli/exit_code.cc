@@ -7,7 +7,7 @@ const char* Meaning(ExitCode code) {
     case kDone:
       return "done";
     case kFailed:
-      return "an assertion did not hold";
+      return "an assertion did not hold, or a proof is not passed";
     case kUsage:
       return "the request is wrong; the message names field and limit";
     case kDamaged:

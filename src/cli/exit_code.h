@@ -7,7 +7,7 @@ namespace holdfast::cli {
 
 enum ExitCode : int {
   kDone = 0,
-  kFailed = 1,           // an assertion of `demo` did not hold
+  kFailed = 1,           // an assertion of `demo` did not hold, or `bench capacity` did not pass
   kUsage = 64,           // the request is wrong: the same again gives the same
   kDamaged = 65,         // stored bytes are not what was written
   kUnavailable = 69,     // nothing was done

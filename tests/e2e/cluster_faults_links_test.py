@@ -147,5 +147,17 @@ class LostZone(ClusterCase):
         self.assert_log_is_sound()
 
 
+class SlowConsensus(ClusterCase):
+    DELAY = 0.45  # seconds each way between members: a commit takes 0.9 s, more than a node waits at first
+
+    def test_an_etcd_whose_commits_take_a_second_is_slow_and_serves(self):
+        links = [link for ways in self.etcd.peer_links for link in ways]
+        for link in links:
+            self.links.slow(link, self.DELAY)
+        self.wait_entries(10)
+        self.wait_served()
+        self.heal(links)
+
+
 if __name__ == "__main__":
     harness.main()

@@ -464,13 +464,21 @@ class Program(harness.TestCase):
             self.assertEqual(harness.json.load(file), report)
         self.assertEqual(holdfast.json("status")["holds"], 0)
 
+    def test_bench_capacity_refuses(self):
+        no_etcd = harness.run("bench", "capacity", "--etcd", "/nonexistent/etcd")
+        self.assertEqual((no_etcd.code, no_etcd.out), (69, ""), no_etcd)
+        self.assertIn("/nonexistent/etcd is not installed", no_etcd.err)
+        too_short = harness.run("bench", "capacity", "--duration", "1s")
+        self.assertEqual(too_short.code, 64, too_short)
+        self.assertIn("duration", too_short.err)
+
     def test_help_teaches(self):
         verbs = ("acquire renew release cancel break lock describe list watch check-token status elect "
                  "leader proclaim server backup restore recover demo").split()
         verbs += ["session open", "session keepalive", "session close", "session describe",
                   "namespace create", "namespace set", "namespace get", "namespace list",
                   "namespace delete", "journal inspect", "journal verify", "bench locks",
-                  "bench peers"]
+                  "bench peers", "bench capacity"]
         root = harness.run("--help")
         self.assertEqual(root.code, 0, root)
         for verb in verbs:
