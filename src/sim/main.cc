@@ -32,6 +32,7 @@ struct Options {
   int faults_seconds = 60;
   std::string planted;
   std::string json;
+  bool log = false;
 };
 
 struct Total {
@@ -214,8 +215,9 @@ int Main(int argc, char** argv) {
   app.add_option("--planted", options.planted, "all, or the name of a planted bug to catch");
 #endif
   app.add_option("--json", options.json, "Write the report to this file");
+  app.add_flag("--log", options.log, "The nodes' log on standard error");
   CLI11_PARSE(app, argc, argv);
-  log::SetLevel(log::Level::kNone);
+  log::SetLevel(options.log ? log::Level::kInfo : log::Level::kNone);
 #ifdef HOLDFAST_PLANTED_BUGS
   if (!options.planted.empty()) {
     return RunPlanted(options);
