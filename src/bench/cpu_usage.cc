@@ -130,10 +130,14 @@ std::optional<ProcessUsage> SampleProcess(pid_t pid) {
   return usage;
 }
 
-CpuUsage SampleCpu(pid_t server) {
-  return CpuUsage{.self = OfSelf(),
-                  .server = server == 0 ? Duration(0) : OfTree(server),
-                  .machine = OfMachine()};
+CpuUsage SampleCpu(pid_t server, const std::vector<pid_t>& more) {
+  CpuUsage usage{.self = OfSelf(),
+                 .server = server == 0 ? Duration(0) : OfTree(server),
+                 .machine = OfMachine()};
+  for (const pid_t member : more) {
+    usage.server += OfTree(member);
+  }
+  return usage;
 }
 
 int CountChildren(pid_t parent) {

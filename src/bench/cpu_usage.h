@@ -1,10 +1,11 @@
-// CPU time used by this process, one other process with its children (PostgreSQL has one for each
+// CPU time used by this process, other processes with their children (PostgreSQL has one for each
 // connection) and the whole machine, from /proc.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -14,12 +15,12 @@ namespace holdfast::bench {
 
 struct CpuUsage {
   Duration self{0};
-  Duration server{0};   // zero if there is no such process
+  Duration server{0};   // of all servers together; zero for one that is not there
   Duration machine{0};  // busy time of all cores
 };
 
-// `server`: 0 for none. What cannot be read is zero.
-CpuUsage SampleCpu(pid_t server);
+// `server`: 0 for none; `more`: further members of its cluster. What cannot be read is zero.
+CpuUsage SampleCpu(pid_t server, const std::vector<pid_t>& more = {});
 
 // What a line of /proc/PID/stat says.
 struct ProcessStat {

@@ -1,5 +1,6 @@
 #include "bench/local_server.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -156,6 +157,20 @@ Result<int> FreePort() {
     }
   }
   return Error{ErrorCode::kUnavailable, "no free port between 20000 and 32000", {}, {}};
+}
+
+Result<std::vector<int>> FreePorts(int count) {
+  std::vector<int> ports;
+  while (static_cast<int>(ports.size()) < count) {
+    const Result<int> port = FreePort();
+    if (!port.ok()) {
+      return port.error();
+    }
+    if (std::find(ports.begin(), ports.end(), *port) == ports.end()) {
+      ports.push_back(*port);
+    }
+  }
+  return ports;
 }
 
 Result<LocalServer> LocalServer::Start(Options options) {

@@ -33,6 +33,8 @@ class ScratchDirectory {
 // A loopback port on which nothing listens, below the range that the kernel gives to clients. It
 // can be taken by somebody else before it is used; the server then fails to start, clearly.
 Result<int> FreePort();
+// That many different ones.
+Result<std::vector<int>> FreePorts(int count);
 
 // Whose rights a program has.
 struct Credentials {

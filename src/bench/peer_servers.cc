@@ -10,6 +10,7 @@
 
 #include "bench/channel.h"
 #include "bench/peer_load.h"
+#include "bench/zookeeper_server.h"
 
 namespace holdfast::bench {
 namespace {
@@ -72,13 +73,15 @@ std::vector<std::string> HoldfastCommand(const PeersBenchOptions& options, const
   return command;
 }
 
-// Connections that are open at once.
-int MostConnections(const PeersBenchOptions& options) {
-  int most = 1;
-  for (const int connections : options.concurrency) {
-    most = std::max(most, connections);
-  }
-  return most;
+LocalServer::Options RedisServer(const std::string& binary, const std::string& directory,
+                                 int port) {
+  const std::string data = directory + "/data";
+  std::error_code failed;
+  std::filesystem::create_directories(data, failed);
+  return {.name = "redis",
+          .command = RedisCommand(binary, data, port),
+          .log_file = directory + "/log",
+          .ready = [port] { return RespAnswers(port); }};
 }
 
 Result<LocalServer> StartIn(const std::string& directory, const PeersBenchOptions& options,
@@ -92,11 +95,9 @@ Result<LocalServer> StartIn(const std::string& directory, const PeersBenchOption
     return programs.postgres->Start(port, MostConnections(options), start.log_file);
   }
   if (system == "redis") {
-    std::error_code failed;
-    std::filesystem::create_directory(data, failed);
-    start.command = RedisCommand(programs.redis, data, port);
-    start.ready = [port] { return RespAnswers(port); };
-  } else if (system == "etcd") {
+    return LocalServer::Start(RedisServer(programs.redis, directory, port));
+  }
+  if (system == "etcd") {
     start.command = EtcdCommand(programs.etcd, data, port, second_port);
     start.ready = [port] { return EtcdAnswers(port); };
   } else {
@@ -106,37 +107,96 @@ Result<LocalServer> StartIn(const std::string& directory, const PeersBenchOption
   return LocalServer::Start(std::move(start));
 }
 
+Status StartOne(const PeersBenchOptions& options, const PeerPrograms& programs,
+                const std::string& system, Running& running) {
+  const Result<std::vector<int>> ports = FreePorts(2);
+  if (!ports.ok()) {
+    return ports.error();
+  }
+  running.port = (*ports)[0];
+  running.second_port = (*ports)[1];
+  Result<LocalServer> server = StartIn(running.directory->path(), options, programs, system,
+                                       running.port, running.second_port);
+  if (!server.ok()) {
+    return server.error();
+  }
+  running.servers.push_back(std::move(*server));
+  running.password = system == "postgresql" ? programs.postgres->password() : "";
+  return {};
+}
+
+Status StartRedlock(const std::string& binary, Running& running) {
+  const Result<std::vector<int>> ports = FreePorts(kRedlockServers);
+  if (!ports.ok()) {
+    return ports.error();
+  }
+  for (const int port : *ports) {
+    Result<LocalServer> server = LocalServer::Start(
+        RedisServer(binary, fmt::format("{}/{}", running.directory->path(), port), port));
+    if (!server.ok()) {
+      return server.error();
+    }
+    running.servers.push_back(std::move(*server));
+  }
+  running.ports = *ports;
+  return {};
+}
+
+Status StartZooKeeper(const std::string& jar, Running& running) {
+  Result<ZooKeeperCluster> cluster =
+      ZooKeeperCluster::Start(jar, running.directory->path(), kZooKeeperServers);
+  if (!cluster.ok()) {
+    return cluster.error();
+  }
+  running.port = cluster->leader_port;
+  running.servers = std::move(cluster->servers);
+  return {};
+}
+
 }  // namespace
+
+int MostConnections(const PeersBenchOptions& options) {
+  int most = 1;
+  for (const int connections : options.concurrency) {
+    most = std::max(most, connections);
+  }
+  return most;
+}
 
 std::string Listen(int port) {
   return fmt::format("127.0.0.1:{}", port);
 }
 
+std::vector<pid_t> Running::more_pids() const {
+  std::vector<pid_t> pids;
+  for (std::size_t i = 1; i < servers.size(); ++i) {
+    pids.push_back(servers[i].pid());
+  }
+  return pids;
+}
+
 Result<std::unique_ptr<Running>> StartServer(const PeersBenchOptions& options,
                                              const PeerPrograms& programs,
                                              const std::string& system) {
+  auto running = std::make_unique<Running>();
   if (system == "etcd" && options.running_etcd != 0) {
-    return std::make_unique<Running>(Running{{}, options.running_etcd, 0, "", {}});
+    running->port = options.running_etcd;
+    return running;
   }
   if (system == "holdfast" && options.running_holdfast != 0) {
-    return std::make_unique<Running>(
-        Running{{}, options.running_holdfast, options.running_resp, "", {}});
+    running->port = options.running_holdfast;
+    running->second_port = options.running_resp;
+    return running;
   }
   Result<ScratchDirectory> directory = ScratchDirectory::Create(options.work_dir);
-  const Result<int> port = FreePort();
-  const Result<int> second_port = FreePort();
-  if (!directory.ok() || !port.ok() || !second_port.ok()) {
-    return !directory.ok() ? directory.error() : !port.ok() ? port.error() : second_port.error();
+  if (!directory.ok()) {
+    return directory.error();
   }
-  Result<LocalServer> server =
-      StartIn(directory->path(), options, programs, system, *port, *second_port);
-  if (!server.ok()) {
-    return server.error();
-  }
-  const bool postgres = system == "postgresql";
-  return std::make_unique<Running>(Running{std::move(*directory), *port, *second_port,
-                                           postgres ? programs.postgres->password() : "",
-                                           std::move(*server)});
+  running->directory.emplace(std::move(*directory));
+  const Status started = system == "redlock"     ? StartRedlock(programs.redlock, *running)
+                         : system == "zookeeper" ? StartZooKeeper(programs.zookeeper, *running)
+                                                 : StartOne(options, programs, system, *running);
+  return started.ok() ? Result<std::unique_ptr<Running>>(std::move(running)) : started.error();
 }
 
 }  // namespace holdfast::bench

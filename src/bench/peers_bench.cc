@@ -1,8 +1,10 @@
 #include "bench/peers_bench.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -37,6 +39,9 @@ Status Validate(const PeersBenchOptions& options) {
   if (options.shared < 0 || options.shared > 4096) {
     return InvalidArgument("shared", "0..4096", "bad number of operations");
   }
+  if (options.zookeeper_warm_up < Duration(0) || options.zookeeper_warm_up > Seconds(600)) {
+    return InvalidArgument("zookeeper_warm_up", "0s..600s", "bad time to warm up");
+  }
   struct statfs file_system {};
   if (statfs(options.work_dir.c_str(), &file_system) != 0) {
     return InvalidArgument("work_dir", "an existing directory", "no such directory");
@@ -44,6 +49,33 @@ Status Validate(const PeersBenchOptions& options) {
   if (file_system.f_type == TMPFS_MAGIC) {
     return InvalidArgument("work_dir", "a directory on a disk",
                            options.work_dir + " is in memory, where fsync costs nothing");
+  }
+  return {};
+}
+
+// Java passes over a jar that is not there and then finds no program, which says less.
+bool HasZooKeeper(const std::string& jar) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(jar, ignored) && ProgramExists("java");
+}
+
+// Java compiles while it runs, so a fresh server is first of all slow.
+Status WarmZooKeeper(const PeersBenchOptions& options, const Running& running) {
+  if (options.zookeeper_warm_up == Duration(0)) {
+    return {};
+  }
+  PeerLoadOptions load;
+  load.port = running.port;
+  load.connections = MostConnections(options);
+  load.warm_up = Duration(0);
+  load.duration = options.zookeeper_warm_up;
+  const Result<LoadResult> warmed = RunZooKeeperLoad(load);
+  if (!warmed.ok()) {
+    return warmed.error().WithContext("zookeeper, warming up");
+  }
+  if (options.progress != nullptr) {
+    fmt::print(options.progress, "zookeeper was warmed with {} pairs\n", warmed->pairs);
+    std::fflush(options.progress);
   }
   return {};
 }
@@ -72,6 +104,14 @@ Result<LoadResult> Measure(const PeersBenchOptions& options, const Contender& co
   load.warm_up = options.warm_up;
   load.duration = options.duration;
   load.server_pid = running.pid();
+  load.more_pids = running.more_pids();
+  if (contender.system == "zookeeper") {
+    return RunZooKeeperLoad(load);
+  }
+  if (contender.system == "redlock") {
+    load.ports = running.ports;
+    return RunRedlockLoad(load);
+  }
   if (contender.system == "postgresql") {
     load.password = running.password;
     return RunPostgresLoad(load);
@@ -99,6 +139,8 @@ class PeersRun {
         "etcd", !programs_.etcd.empty(),
         options_.lease_per_lock ? Modes{"connections", "lease-per-lock"} : Modes{"connections"},
         {"shared"});
+    AddSystem("zookeeper", !programs_.zookeeper.empty(), {"connections"}, {"shared"});
+    AddSystem("redlock", !programs_.redlock.empty(), {"connections"}, {"shared"});
     AddSystem("postgresql", programs_.postgres.has_value(), {"advisory"}, {});
     AddSystem("holdfast", !options_.holdfast.empty(),
               options_.unary ? Modes{"resp", "stream", "unary"} : Modes{"resp", "stream"},
@@ -120,13 +162,19 @@ class PeersRun {
     const Result<std::string> etcd = Find("etcd", "etcd", options_.etcd, kUsualEtcd, ProgramExists);
     const Result<std::string> postgres =
         Find("postgresql", "postgres", options_.postgres, kUsualPostgres, HasPostgres);
-    for (const Result<std::string>* found : {&redis, &etcd, &postgres}) {
+    const Result<std::string> zookeeper =
+        Find("zookeeper", "zookeeper", options_.zookeeper, "", HasZooKeeper);
+    const Result<std::string> redlock =
+        Find("redlock", "redlock", options_.redlock, "", ProgramExists);
+    for (const Result<std::string>* found : {&redis, &etcd, &postgres, &zookeeper, &redlock}) {
       if (!found->ok()) {
         return found->error();
       }
     }
     programs_.redis = *redis;
     programs_.etcd = *etcd;
+    programs_.zookeeper = *zookeeper;
+    programs_.redlock = *redlock;
     if (postgres->empty()) {
       return {};
     }
@@ -186,6 +234,11 @@ class PeersRun {
         return server.error();
       }
       servers.emplace_back(system, std::move(*server));
+      if (system == "zookeeper") {
+        if (Status warmed = WarmZooKeeper(options_, *servers.back().second); !warmed.ok()) {
+          return warmed;
+        }
+      }
     }
     const auto server_of = [&servers](const std::string& system) -> const Running& {
       return *std::find_if(servers.begin(), servers.end(), [&system](const auto& entry) {

@@ -1,6 +1,7 @@
 // Holdfast against what a user would pick instead, in one run on one machine: Redis 7 with
 // appendfsync always, single-node etcd with v3lock and, without durability, PostgreSQL's advisory
-// locks, each freshly started on loopback for every repetition. `holdfast bench peers`. The
+// locks; on request ZooKeeper on three servers and Redlock over five such Redis. Each is freshly
+// started on loopback for every repetition. `holdfast bench peers`. The
 // repetition is the outermost loop and the systems take turns inside it, because the speed of a
 // machine drifts: ratios are taken inside one repetition, and only ratios are to be quoted.
 #pragma once
@@ -29,6 +30,12 @@ struct PeersBenchOptions {
   std::optional<std::string> redis;
   std::optional<std::string> etcd;
   std::optional<std::string> postgres;
+  // Clusters, to stand beside a replicated Holdfast. Empty: left out, as is usual.
+  std::string zookeeper;  // its jar; three servers
+  std::string redlock;    // Redis' program; five servers
+  // Load on freshly started ZooKeeper servers before the first measurement, since Java compiles
+  // while it runs; with as many sessions as the largest number in `concurrency`. 0: none.
+  Duration zookeeper_warm_up = Seconds(15);
   // Ports of servers on loopback that run already, and are not started afresh: a cluster. 0: none.
   int running_etcd = 0;
   int running_holdfast = 0;  // gRPC
@@ -58,14 +65,14 @@ inline bool IsDurable(std::string_view system) {
   return system != "postgresql";
 }
 
-// Whether `to_redis` and `to_etcd` refer to rows of this mode: etcd with a reused lease.
+// Whether the ratios to a peer refer to its rows of this mode: to etcd's with a reused lease.
 inline bool IsReference(std::string_view mode) {
   return mode == "connections" || mode == "shared";
 }
 
 // One measurement.
 struct PeerRow {
-  std::string system;  // redis, etcd, postgresql, holdfast
+  std::string system;  // redis, etcd, zookeeper, redlock, postgresql, holdfast
   // connections, lease-per-lock, advisory, resp, stream, unary, shared, resp-shared
   std::string mode;
   int concurrency = 0;
@@ -96,6 +103,8 @@ struct PeerSummary {
   std::uint64_t errors = 0;  // sum of all repetitions, refusals included: nothing is contended
   Ratio to_redis;            // median 0: that peer was left out
   Ratio to_etcd;
+  Ratio to_zookeeper;
+  Ratio to_redlock;
 };
 
 // A peer that nobody asked to leave out.
@@ -110,7 +119,8 @@ struct PeersReport {
   std::vector<PeerRow> rows;
 };
 
-// Blocks for about repetitions x rows x (warm-up + duration). kInvalidArgument names the option,
+// Blocks for about repetitions x (rows x (warm-up + duration) + ZooKeeper's warm-up).
+// kInvalidArgument names the option,
 // also if a program that was named is not there;
 // kUnavailable with the end of its log if a server does not start. All servers and directories are
 // gone when it returns.

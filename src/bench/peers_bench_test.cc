@@ -80,6 +80,23 @@ TEST(PeersReport, JsonAndTextHaveEveryRow) {
   EXPECT_NE(ToText(report).find("0.51 (0.50..0.52)"), std::string::npos);
 }
 
+TEST(PeersReport, TheTableHasRatiosToThosePeersThatRan) {
+  PeersReport report;
+  report.rows = {Row("etcd", "connections", 1, 400), Row("zookeeper", "connections", 1, 100),
+                 Row("redlock", "connections", 1, 200), Row("holdfast", "stream", 1, 300)};
+  const std::vector<PeerSummary> summary = Summarize(report.rows);
+  EXPECT_DOUBLE_EQ(summary[3].to_zookeeper.median, 3);
+  EXPECT_DOUBLE_EQ(summary[3].to_redlock.median, 1.5);
+  const std::string text = ToText(report);
+  EXPECT_EQ(text.find("to redis"), std::string::npos) << text;
+  for (const char* column : {"to etcd", "to zookeeper", "to redlock"}) {
+    EXPECT_NE(text.find(column), std::string::npos) << text;
+  }
+  EXPECT_EQ(text.find("of load before"), std::string::npos) << text;
+  report.options.zookeeper = "zookeeper.jar";
+  EXPECT_NE(ToText(report).find("ZooKeeper's servers had 15.0 s of load"), std::string::npos);
+}
+
 TEST(PeersReport, MarksWhatIsNotDurableAndNamesWhatIsMissing) {
   PeersReport report;
   report.rows = {Row("redis", "connections", 1, 1000), Row("postgresql", "advisory", 1, 5000)};
@@ -122,6 +139,37 @@ TEST(PeersBench, RunsEveryPeerSideBySide) {
   const std::vector<PeerSummary> summary = Summarize(report->rows);
   EXPECT_EQ(summary[1].system, "etcd");
   EXPECT_GT(summary[1].to_redis.median, 0);
+}
+
+TEST(PeersBench, RunsClustersOnRequest) {
+  PeersBenchOptions options;
+  options.redis = "";
+  options.etcd = "";
+  options.postgres = "";
+  options.zookeeper = "/usr/share/java/zookeeper.jar";
+  options.zookeeper_warm_up = Millis(200);
+  options.redlock = kUsualRedis;
+  options.concurrency = {4};
+  options.shared = 8;
+  options.repetitions = 1;
+  options.warm_up = Millis(100);
+  options.duration = Millis(400);
+  options.work_dir = testing::TempDir();
+  const Result<PeersReport> report = RunPeersBench(options);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  ASSERT_EQ(report->rows.size(), 4U);
+  for (const PeerRow& row : report->rows) {
+    EXPECT_GT(row.load.pairs, 0U) << row.system << " " << row.mode;
+    EXPECT_GT(row.load.server_cpu_percent, 0) << row.system << " " << row.mode;
+    EXPECT_EQ(Total(row.load.errors) + Total(row.load.refusals), 0U) << row.system;
+  }
+  EXPECT_EQ(report->rows[0].system, "zookeeper");
+  EXPECT_EQ(report->rows[3].system, "redlock");
+  EXPECT_EQ(report->rows[3].mode, "shared");
+  const auto json = nlohmann::json::parse(ToJson(*report));
+  EXPECT_EQ(json.at("zookeeper_warm_up_ms"), 200);
+  EXPECT_GT(json.at("summary").at(0).at("to_redlock").at("median"), 0);
+  EXPECT_GT(json.at("summary").at(1).at("to_zookeeper").at("median"), 0);
 }
 
 TEST(PeersBench, SaysWhyAServerDidNotStart) {
@@ -190,6 +238,16 @@ TEST(PeersBench, NamesTheOptionThatIsWrong) {
   EXPECT_EQ(RunPeersBench(options).error().field, "etcd");
   options.etcd = "";
   EXPECT_EQ(RunPeersBench(options).error().field, "postgres");
+  options.postgres = "";
+  options.zookeeper = "/nonexistent/zookeeper.jar";
+  EXPECT_EQ(RunPeersBench(options).error().field, "zookeeper");
+  options.zookeeper = "";
+  options.redlock = "/nonexistent/redis-server";
+  EXPECT_EQ(RunPeersBench(options).error().field, "redlock");
+  options.redlock = "";
+  options.zookeeper_warm_up = Seconds(601);
+  EXPECT_EQ(RunPeersBench(options).error().field, "zookeeper_warm_up");
+  options.zookeeper_warm_up = Duration(0);
   options.work_dir = "/nonexistent";
   EXPECT_EQ(RunPeersBench(options).error().field, "work_dir");
   options.work_dir = "/dev/shm";

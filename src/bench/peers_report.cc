@@ -70,6 +70,8 @@ PeerSummary SummarizeGroup(const std::vector<const PeerRow*>& group,
   }
   summary.to_redis = RatioTo("redis", group, rows);
   summary.to_etcd = RatioTo("etcd", group, rows);
+  summary.to_zookeeper = RatioTo("zookeeper", group, rows);
+  summary.to_redlock = RatioTo("redlock", group, rows);
   return summary;
 }
 
@@ -113,7 +115,9 @@ Json OfSummary(const PeerSummary& summary) {
               {"server_cpu_percent", summary.server_cpu_percent},
               {"other_cpu_percent", summary.other_cpu_percent},
               {"to_redis", OfRatio(summary.to_redis)},
-              {"to_etcd", OfRatio(summary.to_etcd)}};
+              {"to_etcd", OfRatio(summary.to_etcd)},
+              {"to_zookeeper", OfRatio(summary.to_zookeeper)},
+              {"to_redlock", OfRatio(summary.to_redlock)}};
 }
 
 std::string RatioText(const Ratio& ratio) {
@@ -121,6 +125,30 @@ std::string RatioText(const Ratio& ratio) {
     return "-";
   }
   return fmt::format("{:.2f} ({:.2f}..{:.2f})", ratio.median, ratio.min, ratio.max);
+}
+
+// A column of ratios, which is there if its peer has been measured.
+struct RatioColumn {
+  const char* title;
+  Ratio PeerSummary::*ratio;
+};
+
+std::vector<RatioColumn> RatioColumns(const std::vector<PeerSummary>& summary) {
+  std::vector<RatioColumn> columns = {{"to redis", &PeerSummary::to_redis},
+                                      {"to etcd", &PeerSummary::to_etcd},
+                                      {"to zookeeper", &PeerSummary::to_zookeeper},
+                                      {"to redlock", &PeerSummary::to_redlock}};
+  const auto unused = [&summary](const RatioColumn& column) {
+    return std::all_of(summary.begin(), summary.end(), [&column](const PeerSummary& row) {
+      return (row.*column.ratio).median == 0;
+    });
+  };
+  columns.erase(std::remove_if(columns.begin(), columns.end(), unused), columns.end());
+  return columns;
+}
+
+bool WarmedZooKeeper(const PeersReport& report) {
+  return !report.options.zookeeper.empty();
 }
 
 }  // namespace
@@ -160,13 +188,16 @@ std::string ToJson(const PeersReport& report) {
   for (const LeftOut& peer : report.left_out) {
     left_out.push_back(Json{{"system", peer.system}, {"reason", peer.reason}});
   }
-  const Json json{{"bench", "peers"},
-                  {"repetitions", report.options.repetitions},
-                  {"warm_up_ms", ToMillis(report.options.warm_up)},
-                  {"duration_ms", ToMillis(report.options.duration)},
-                  {"rows", rows},
-                  {"summary", summary},
-                  {"left_out", left_out}};
+  Json json{{"bench", "peers"},
+            {"repetitions", report.options.repetitions},
+            {"warm_up_ms", ToMillis(report.options.warm_up)},
+            {"duration_ms", ToMillis(report.options.duration)},
+            {"rows", rows},
+            {"summary", summary},
+            {"left_out", left_out}};
+  if (WarmedZooKeeper(report)) {
+    json["zookeeper_warm_up_ms"] = ToMillis(report.options.zookeeper_warm_up);
+  }
   return json.dump(2) + "\n";
 }
 
@@ -176,17 +207,29 @@ std::string ToText(const PeersReport& report) {
       "one "
       "repetition: median (min..max)\n",
       report.options.repetitions, ToMillisExact(report.options.duration) / 1000);
-  text += fmt::format("{:<10} {:<14} {:>5} {:>9} {:>9} {:>9} {:>9}  {:<21} {:<21} {:>14} {:>6}{}\n",
-                      "system", "mode", "conc", "pairs/s", "p50", "p95", "p99", "to redis",
-                      "to etcd", "CPU srv/cl/oth", "errors", "");
-  for (const PeerSummary& row : Summarize(report.rows)) {
+  if (WarmedZooKeeper(report)) {
+    text += fmt::format("ZooKeeper's servers had {:.1f} s of load before their first measurement\n",
+                        ToMillisExact(report.options.zookeeper_warm_up) / 1000);
+  }
+  const std::vector<PeerSummary> summary = Summarize(report.rows);
+  const std::vector<RatioColumn> columns = RatioColumns(summary);
+  text += fmt::format("{:<10} {:<14} {:>5} {:>9} {:>9} {:>9} {:>9}  ", "system", "mode", "conc",
+                      "pairs/s", "p50", "p95", "p99");
+  for (const RatioColumn& column : columns) {
+    text += fmt::format("{:<21} ", column.title);
+  }
+  text += fmt::format("{:>14} {:>6}\n", "CPU srv/cl/oth", "errors");
+  for (const PeerSummary& row : summary) {
+    text +=
+        fmt::format("{:<10} {:<14} {:>5} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}  ", row.system,
+                    row.mode, row.concurrency, row.pairs_per_s, row.p50_ms, row.p95_ms, row.p99_ms);
+    for (const RatioColumn& column : columns) {
+      text += fmt::format("{:<21} ", RatioText(row.*column.ratio));
+    }
     const std::string cpu = fmt::format("{:.0f}/{:.0f}/{:.0f}", row.server_cpu_percent,
                                         row.client_cpu_percent, row.other_cpu_percent);
-    text += fmt::format(
-        "{:<10} {:<14} {:>5} {:>9.0f} {:>9.3f} {:>9.3f} {:>9.3f}  {:<21} {:<21} {:>14} {:>6}{}\n",
-        row.system, row.mode, row.concurrency, row.pairs_per_s, row.p50_ms, row.p95_ms, row.p99_ms,
-        RatioText(row.to_redis), RatioText(row.to_etcd), cpu, row.errors,
-        IsDurable(row.system) ? "" : "  no durability");
+    text += fmt::format("{:>14} {:>6}{}\n", cpu, row.errors,
+                        IsDurable(row.system) ? "" : "  no durability");
   }
   for (const LeftOut& peer : report.left_out) {
     text += fmt::format("{} was left out: {}\n", peer.system, peer.reason);

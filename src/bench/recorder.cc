@@ -52,12 +52,12 @@ void Recorder::Advance(LoadTime now) {
   if (!sampled_start_ && now >= measure_from_) {
     sampled_start_ = true;
     start_sampled_at_ = now;
-    cpu_at_start_ = SampleCpu(options_.server_pid);
+    cpu_at_start_ = SampleCpu(options_.server_pid, options_.more_pids);
   }
   if (!sampled_end_ && now >= end_) {
     sampled_end_ = true;
     end_sampled_at_ = now;
-    cpu_at_end_ = SampleCpu(options_.server_pid);
+    cpu_at_end_ = SampleCpu(options_.server_pid, options_.more_pids);
   }
   if (options_.progress != nullptr && now - interval_from_ >= kProgressInterval &&
       interval_from_ < end_) {

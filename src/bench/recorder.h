@@ -74,9 +74,10 @@ class Recorder {
     LoadTime begin;
     Duration warm_up{0};
     Duration duration{0};
-    pid_t server_pid = 0;           // whose CPU to report; 0: none
-    std::FILE* progress = nullptr;  // one line per second; null: none
-    std::string label;              // in front of each progress line
+    pid_t server_pid = 0;               // whose CPU to report; 0: none
+    std::vector<pid_t> more_pids = {};  // further members of its cluster, reported with it
+    std::FILE* progress = nullptr;      // one line per second; null: none
+    std::string label;                  // in front of each progress line
   };
 
   explicit Recorder(Options options);

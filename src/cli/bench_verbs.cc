@@ -148,6 +148,7 @@ struct PeersOptions {
   std::optional<std::uint64_t> repetitions;
   std::optional<Duration> warm_up;
   std::optional<Duration> duration;
+  std::optional<Duration> zookeeper_warm_up;
   std::optional<std::uint64_t> running_etcd;
   std::optional<std::uint64_t> running_holdfast;
   std::optional<std::uint64_t> running_resp;
@@ -178,6 +179,7 @@ int RunPeers(const Invocation& invocation, const PeersOptions& options) {
   bench.repetitions = IntOr(options.repetitions, bench.repetitions);
   bench.warm_up = options.warm_up.value_or(bench.warm_up);
   bench.duration = options.duration.value_or(bench.duration);
+  bench.zookeeper_warm_up = options.zookeeper_warm_up.value_or(bench.zookeeper_warm_up);
   bench.unary = !options.no_unary;
   bench.lease_per_lock = !options.no_lease_per_lock;
   bench.holdfast = ProgramPath();
@@ -190,7 +192,8 @@ void AddPeersBench(CommandLine& line) {
   line.Local("bench peers", "",
              "Measure Holdfast, Redis 7 with appendfsync always and single-node etcd (v3lock) in "
              "one run on this machine, every reply after an fsync, and beside them PostgreSQL's "
-             "advisory locks, which have no durability. Each server is started afresh on loopback. "
+             "advisory locks, which have no durability; on request ZooKeeper and Redlock, each on "
+             "servers of its own. Each server is started afresh on loopback. "
              "A peer that is not installed is left out, unless its option names it. Only the "
              "ratios mean something elsewhere.")
       .Numbers("--concurrency", options->concurrency,
@@ -207,6 +210,14 @@ void AddPeersBench(CommandLine& line) {
       .Text("--etcd", options->bench.etcd, "Program; '' leaves it out (etcd)")
       .Text("--postgres", options->bench.postgres,
             "Directory of its programs; '' leaves it out (/usr/lib/postgresql/15/bin)")
+      .Text("--zookeeper", options->bench.zookeeper,
+            "ZooKeeper's jar, such as Debian's /usr/share/java/zookeeper.jar: its lock recipe on "
+            "three servers ('')")
+      .Time("--zookeeper-warm-up", options->zookeeper_warm_up,
+            "Load on ZooKeeper's servers before their first measurement (15s)")
+      .Text(
+          "--redlock", options->bench.redlock,
+          "Program, such as redis-server: Redlock over five of them, with appendfsync always ('')")
       .Number("--running-etcd", options->running_etcd,
               "Port of an etcd on loopback that runs already, such as a member of a cluster")
       .Number("--running-holdfast", options->running_holdfast,

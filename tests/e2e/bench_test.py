@@ -10,6 +10,7 @@ import harness
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(REPOSITORY, "bench/peers")
+CLUSTER = os.path.join(REPOSITORY, "bench/cluster_peers.py")
 FIELDS = {"system", "mode", "concurrency", "pairs_per_s", "p50_ms", "p95_ms", "p99_ms", "errors"}
 
 
@@ -49,6 +50,31 @@ class Peers(harness.TestCase):
         lines = [line for line in answer.out.splitlines() if line.startswith("postgresql")]
         self.assertEqual(len(lines), 1, answer)
         self.assertIn("no durability", lines[0])
+
+    def test_a_cluster_beside_other_replicated_locks(self):
+        file = self.path("peers.json")
+        answer = peers(harness.BINARY, "--concurrency", "2", "--shared", "4", "--repetitions", "1",
+                       "--warm-up", "100ms", "--duration", "500ms", "--zookeeper-warm-up", "500ms",
+                       "--json", file, script=CLUSTER)
+        self.assertEqual(answer.code, 0, answer)
+        with open(file, encoding="utf-8") as text:
+            report = json.load(text)
+        rows = {(row["system"], row["mode"]) for row in report["rows"]}
+        self.assertEqual(rows, {
+            ("etcd", "connections"), ("etcd", "lease-per-lock"), ("etcd", "shared"),
+            ("zookeeper", "connections"), ("zookeeper", "shared"),
+            ("redlock", "connections"), ("redlock", "shared"),
+            ("holdfast", "resp"), ("holdfast", "stream"), ("holdfast", "unary"),
+            ("holdfast", "shared"), ("holdfast", "resp-shared")})
+        self.assertEqual(report["zookeeper_warm_up_ms"], 500)
+        for row in report["summary"]:
+            with self.subTest(system=row["system"], mode=row["mode"]):
+                self.assertGreater(row["pairs_per_s"], 0)
+                self.assertEqual(row["errors"], 0)
+                self.assertTrue(row["durable"])
+                self.assertIsNone(row["to_redis"])
+                for peer in ("to_etcd", "to_zookeeper", "to_redlock"):
+                    self.assertGreater(row[peer]["median"], 0)
 
     def test_a_peer_that_was_named_has_to_be_there(self):
         answer = peers("--redis", "", "--etcd", "", "--postgres", "/nonexistent")
@@ -90,7 +116,7 @@ class Script(harness.TestCase):
 
     def test_installs_the_peers_on_request(self):
         self.assertEqual(self.called("--install", "--quiet"),
-                         ["install_deps.sh redis-server etcd-server postgresql",
+                         ["install_deps.sh redis-server etcd-server postgresql zookeeper",
                           "program bench peers --quiet"])
 
     def test_installs_only_packages_of_the_list(self):
