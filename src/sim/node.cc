@@ -56,6 +56,8 @@ void Node::EndProcess() {
   peer_fronts_.clear();
   link_.reset();
   watch = 0;
+  paused_until = BootTime{};
+  turn_at = BootTime{};
   ++life;
 }
 

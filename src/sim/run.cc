@@ -1,6 +1,7 @@
 #include "sim/run.h"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <set>
 #include <utility>
@@ -195,7 +196,14 @@ class Life {
 }  // namespace
 
 RunResult Run(const RunOptions& options) {
-  return Life(options).Run();
+  try {
+    return Life(options).Run();
+  } catch (const std::exception& error) {
+    RunResult result;
+    result.seed = options.seed;
+    result.violation = std::string("an exception: ") + error.what();
+    return result;
+  }
 }
 
 const std::vector<std::string>& FaultClasses() {
