@@ -260,7 +260,7 @@ class Recovery {
       header.time = machine_->now();
       std::string payload;
       machine_->Save([&](std::string_view piece) { payload.append(piece); });
-      if (Status saved = directory_->Save(header, payload); !saved.ok()) {
+      if (Status saved = directory_->Save(header, {payload}); !saved.ok()) {
         return saved;
       }
     }

@@ -76,6 +76,8 @@ class Engine {
 
   // Whether a batch is worth appending before the next tick.
   bool WantsBatch() const { return epoch_pending_ || admission_.size() > 0; }
+  // What the last Seal gave.
+  const std::vector<journal::Entry>& sealed() const { return entries_; }
   // Requests for the next batch.
   std::size_t queued() const { return admission_.size() + reads_.size(); }
   // Where others could write the log: a query waits for a batch that shows that nobody has.

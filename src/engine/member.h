@@ -242,6 +242,7 @@ class Member {
   void FindTrimmed();
   void DeleteTrimmed(const etcd::TxnResult& found);
   void ConsiderSnapshot();
+  std::uint64_t SnapshotDelay() const;
   void ConsiderStore();
   etcd::NodeRecord MyRecord() const;
 
@@ -347,6 +348,7 @@ class Member {
   Id128 snapshot_hash_{};
   std::uint64_t covered_by_others_ = 0;  // the log below it is in snapshots of enough other nodes
   bool saving_snapshot_ = false;
+  bool made_snapshot_ = false;
   std::vector<etcd::EndpointHealth> store_;
   bool store_full_ = false;
   bool checking_store_ = false;

@@ -1,6 +1,7 @@
 // What a Member does beside the log: it says that it lives, makes snapshots, and as the leader
 // trims the log. All of it on a lane of its own that appends never wait for.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -201,7 +202,7 @@ void Member::DeleteTrimmed(const etcd::TxnResult& found) {
 // Standbys make the snapshots: saving holds up whoever does it. A leader that has no standby, or
 // only dead ones, makes them itself, but later.
 void Member::ConsiderSnapshot() {
-  if (saving_snapshot_ || bytes_since_snapshot_ < options_.snapshot_bytes) {
+  if (saving_snapshot_ || bytes_since_snapshot_ < options_.snapshot_bytes + SnapshotDelay()) {
     return;
   }
   if (role_ == Role::kLeading) {
@@ -225,6 +226,16 @@ void Member::ConsiderSnapshot() {
   header.time = machine().now();
   saving_snapshot_ = true;
   host_.SaveSnapshot(header, machine());
+}
+
+// The first snapshot of each node comes at another moment, and so do all that follow: a standby
+// that makes one cannot take over meanwhile, and takes CPU from whoever shares its machine.
+std::uint64_t Member::SnapshotDelay() const {
+  if (made_snapshot_ || peers_.empty()) {
+    return 0;
+  }
+  const auto rank = std::distance(peers_.begin(), peers_.find(options_.name));
+  return options_.snapshot_bytes * static_cast<std::uint64_t>(rank) / peers_.size();
 }
 
 void Member::ConsiderStore() {
@@ -268,6 +279,7 @@ void Member::OnSnapshotSaved(const journal::SnapshotHeader& header, bool saved) 
     return;
   }
   bytes_since_snapshot_ = 0;
+  made_snapshot_ = true;
   snapshot_index_ = header.index;
   snapshot_hash_ = header.entry_hash;
   beat_at_ = BootTime{};  // the leader waits for it

@@ -96,16 +96,23 @@ Result<NodeDirectory::State> NodeDirectory::Load() {
   return State{std::move(*machine), snapshot->header};
 }
 
-Status NodeDirectory::Save(const journal::SnapshotHeader& header, std::string_view payload) {
+Status NodeDirectory::Save(const journal::SnapshotHeader& header,
+                           const std::vector<std::string_view>& pieces,
+                           const std::function<void()>& pause) {
   constexpr std::size_t kPiece = std::size_t{1} << 20U;
   journal::SnapshotStore store(files_, directory_);
   Result<std::unique_ptr<journal::SnapshotWriter>> writer = store.Begin(header);
   if (!writer.ok()) {
     return writer.error();
   }
-  for (std::size_t at = 0; at < payload.size(); at += kPiece) {
-    if (Status written = (*writer)->Write(payload.substr(at, kPiece)); !written.ok()) {
-      return written;
+  for (const std::string_view piece : pieces) {
+    for (std::size_t at = 0; at < piece.size(); at += kPiece) {
+      if (Status written = (*writer)->Write(piece.substr(at, kPiece)); !written.ok()) {
+        return written;
+      }
+      if (pause) {
+        pause();
+      }
     }
   }
   if (Status finished = (*writer)->Finish(); !finished.ok()) {

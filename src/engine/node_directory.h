@@ -2,8 +2,11 @@
 // the log that they are of. The log itself is in etcd.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/id.h"
 #include "core/machine.h"
@@ -30,8 +33,10 @@ class NodeDirectory {
   };
   // The newest snapshot that loads; the empty state without any.
   Result<State> Load();
-  // Durable when it returns. The two newest are kept.
-  Status Save(const journal::SnapshotHeader& header, std::string_view payload);
+  // Durable when it returns. The two newest are kept. `pause`, if there is one, runs after every
+  // megabyte, which is synced by itself: whoever shares the disk gets his turn.
+  Status Save(const journal::SnapshotHeader& header, const std::vector<std::string_view>& pieces,
+              const std::function<void()>& pause = {});
 
  private:
   NodeDirectory(storage::FileSystem& files, std::string directory);

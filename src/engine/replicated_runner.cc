@@ -13,6 +13,9 @@ namespace {
 
 constexpr Duration kPublishInterval = Millis(100);
 constexpr Duration kHealthTimeout = Millis(500);
+// After each megabyte of a snapshot: at most 50 MB a second.
+constexpr Duration kSavePauseMin = Millis(20);
+constexpr Duration kSavePauseMax = Millis(500);
 // Of the watch, not taken yet. Beyond it the node is slower than the log: it lists, at its own
 // pace.
 constexpr std::size_t kNewsBytesMax = std::size_t{64} << 20U;
@@ -251,14 +254,14 @@ void ReplicatedRunner::OnRole(Role role) {
 void ReplicatedRunner::SaveSnapshot(const journal::SnapshotHeader& header,
                                     const core::Machine& machine) {
   const BootTime begun = clock_.Boot();
-  auto payload = std::make_shared<std::string>();
-  machine.Save([&](std::string_view piece) { payload->append(piece); });
+  snapshot_buffer_.Clear();
+  machine.Save([this](std::string_view piece) { snapshot_buffer_.Append(piece); });
   const Duration held_up = clock_.Boot() - begun;
-  Chore([this, header, payload, held_up] {
-    const Status saved = directory_->Save(header, *payload);
+  Chore([this, header, held_up] {
+    const Status saved = SaveSlowly(header, snapshot_buffer_.View());
     if (saved.ok()) {
-      log::Info("snapshot written index={} bytes={} held_up_ms={}", header.index, payload->size(),
-                ToMillis(held_up));
+      log::Info("snapshot written index={} bytes={} held_up_ms={}", header.index,
+                snapshot_buffer_.size(), ToMillis(held_up));
       const std::lock_guard lock(stats_mutex_);
       stats_.shadow.snapshot_index = header.index;
       stats_.shadow.snapshot_at = clock_.Wall();
@@ -302,7 +305,7 @@ void ReplicatedRunner::Fetch(std::uint64_t index, const std::vector<std::string>
                  machine.error().message);
       continue;
     }
-    if (const Status saved = directory_->Save(snapshot->header, snapshot->payload); !saved.ok()) {
+    if (const Status saved = SaveSlowly(snapshot->header, {snapshot->payload}); !saved.ok()) {
       log::Error("a snapshot of a peer is not kept error=\"{}\"", saved.error().message);
       continue;
     }
@@ -321,6 +324,20 @@ void ReplicatedRunner::Fetch(std::uint64_t index, const std::vector<std::string>
 // Beside the chores thread: a snapshot that is removed meanwhile stays readable while it is open.
 Result<journal::Snapshot> ReplicatedRunner::NewestSnapshot() {
   return journal::SnapshotStore(files_, options_.data_directory).LoadNewest();
+}
+
+// A snapshot of hundreds of megabytes, written as fast as the disk takes it, would hold up every
+// append of an etcd member on the same disk for seconds. It gets a quarter of the disk's time.
+Status ReplicatedRunner::SaveSlowly(const journal::SnapshotHeader& header,
+                                    const std::vector<std::string_view>& pieces) {
+  BootTime begun = clock_.Boot();
+  return directory_->Save(header, pieces, [this, &begun] {
+    const Duration pause =
+        std::clamp<Duration>(3 * (clock_.Boot() - begun), kSavePauseMin, kSavePauseMax);
+    std::unique_lock lock(chores_mutex_);
+    chores_changed_.wait_for(lock, pause, [this] { return chores_stop_; });
+    begun = clock_.Boot();
+  });
 }
 
 void ReplicatedRunner::Chore(std::function<void()> work) {

@@ -24,6 +24,7 @@
 #include "engine/front_table.h"
 #include "engine/member.h"
 #include "engine/node_directory.h"
+#include "engine/piece_buffer.h"
 #include "engine/ports.h"
 #include "engine/router.h"
 #include "engine/runner.h"
@@ -89,6 +90,8 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   void Publish();
   void Chores();
   void Chore(std::function<void()> work);
+  Status SaveSlowly(const journal::SnapshotHeader& header,
+                    const std::vector<std::string_view>& pieces);
   void Fetch(std::uint64_t index, const std::vector<std::string>& addresses);
 
   Clock& clock_;
@@ -103,6 +106,8 @@ class ReplicatedRunner : public Runner, private MemberHost, private PortSink {
   std::optional<Router> router_;
   EngineOutput output_;
   BootTime published_at_{};
+  // Of the snapshot that is being written, one at a time; the chores thread reads it.
+  PieceBuffer snapshot_buffer_;
   bool log_id_known_ = false;
   bool joined_ = false;  // it has been at the end of the log once
 

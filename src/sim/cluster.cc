@@ -9,6 +9,11 @@
 #include "sim/node.h"
 
 namespace holdfast::sim {
+namespace {
+
+constexpr std::uint64_t kBehindAtMost = 10;  // entries, of a node that follows
+
+}  // namespace
 
 using engine::EngineInput;
 using engine::Reply;
@@ -24,7 +29,7 @@ core::Command AcquireOf(std::string resource, std::string id, Duration ttl) {
 }
 
 Cluster::Cluster(std::uint64_t seed, int nodes, const Nastiness& nastiness)
-    : dice_(seed), nastiness_(nastiness) {
+    : Site(seed), nastiness_(nastiness) {
   options.prefix = "/t";
   for (int i = 0; i < nodes; ++i) {
     nodes_.push_back(std::make_unique<Node>(*this, i));
@@ -118,7 +123,7 @@ void Cluster::StopEtcd(Duration duration) {
 }
 
 void Cluster::SetClock(int node, const ClockFault& fault) {
-  At(node).SetClock(fault);
+  At(node).clocks.Set(now(), fault);
 }
 
 void Cluster::Deliver(Node& node, std::function<void(Node&)> input) {
@@ -142,7 +147,7 @@ void Cluster::Turn(Node& node) {
     return;
   }
   node.Turn();
-  const BootTime wake = std::max(node.TrueTime(node.member->NextWake()), now() + Millis(1));
+  const BootTime wake = std::max(node.clocks.TrueTime(node.member->NextWake()), now() + Millis(1));
   if (node.turn_at <= now() || wake < node.turn_at) {
     node.turn_at = wake;
     const int life = node.life;
@@ -277,25 +282,25 @@ void Cluster::Applied(const core::Batch& batch, const core::Applied& applied,
     }
     return;
   }
-  scheduler_.Note(machine.trace());
   if (known != std::prev(traces_.end())) {
     Violated(fmt::format("a batch appeared in the past, at entry {}", batch.index));
   }
-  if (checker_.has_value()) {
-    if (const std::string rule = checker_->Observe(batch, applied, machine.HasBacklog());
-        !rule.empty()) {
-      Violated(rule);
-    }
-  }
-  if (on_applied) {
-    on_applied(batch, applied);
-  }
+  Observe(batch, applied, machine);
 }
 
-void Cluster::Violated(const std::string& rule) {
-  if (violation_.empty()) {
-    violation_ = rule;
+std::string Cluster::WhyBehind(int node) {
+  if (!IsUp(node)) {
+    return "a node is down";
   }
+  if (member(node).role() == Role::kFailed) {
+    return "a node failed: " + member(node).error().message;
+  }
+  if (member(node).machine().index() + kBehindAtMost < applied()) {
+    return fmt::format("a node does not follow, it is {} at {} of {}",
+                       engine::RoleName(member(node).role()), member(node).machine().index(),
+                       applied());
+  }
+  return {};
 }
 
 bool Cluster::ProposeAny(std::uint64_t tag, EngineRequest request) {

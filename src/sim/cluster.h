@@ -16,12 +16,10 @@
 #include <variant>
 #include <vector>
 
-#include "check/history_checker.h"
 #include "core/machine.h"
 #include "engine/member.h"
 #include "journal/fake_etcd.h"
-#include "sim/dice.h"
-#include "sim/scheduler.h"
+#include "sim/site.h"
 #include "storage/simulated_file_system.h"
 
 namespace holdfast::sim {
@@ -44,46 +42,33 @@ struct Nastiness {
   Duration delay_max = Millis(3);
 };
 
-// How a node's clocks differ from the true time.
-struct ClockFault {
-  std::int64_t rate_ppm = 0;  // parts per million too fast
-  Duration wall_step{};
-};
-
 class Node;
 
-class Cluster {
+class Cluster : public Site {
  public:
   Cluster(std::uint64_t seed, int nodes, const Nastiness& nastiness = {});
-  ~Cluster();
-  Cluster(const Cluster&) = delete;
-  Cluster& operator=(const Cluster&) = delete;
-
-  void RunFor(Duration duration) { scheduler_.RunFor(duration); }
-  bool RunUntil(const std::function<bool()>& condition, Duration at_most) {
-    return scheduler_.RunUntil(condition, at_most);
-  }
+  ~Cluster() override;
 
   engine::Member& member(int node);
-  int size() const { return static_cast<int>(nodes_.size()); }
-  bool IsUp(int node) const;
+  int size() const override { return static_cast<int>(nodes_.size()); }
+  bool IsUp(int node) const override;
+  bool IsPaused(int node) const override;
+  int LifeOf(int node) const override;
+  bool Serves() const override { return Leader() >= 0; }
+  std::string WhyBehind(int node) override;
   // The node that leads, as far as it knows, in the newest epoch; -1: nobody.
   int Leader() const;
 
-  // The process dies, with everything that is not on its disk.
-  void Kill(int node);
-  // So does the machine: what was not synced has an uncertain fate.
-  void CutPower(int node);
-  void Start(int node);
+  void Kill(int node) override;
+  void CutPower(int node) override;
+  void Start(int node) override;
   // Of a node that is down.
   storage::SimulatedFileSystem& disk(int node);
   void LoseDisk(int node);
   // What is checked begins anew: the store holds another log now. The history is checked only if
   // it is there from its beginning.
   void BeginAnotherLog(bool from_its_beginning);
-  // Nothing of it runs, its messages wait.
-  void Pause(int node, Duration duration);
-  bool IsPaused(int node) const;
+  void Pause(int node, Duration duration) override;
   // Nothing passes between the node and etcd.
   void CutOff(int node, Duration duration);
   // Nothing passes between the node and its peers.
@@ -91,7 +76,7 @@ class Cluster {
   void StopEtcd(Duration duration);
   // Its members have found that they differ: it refuses everything from now on.
   void DamageEtcd() { etcd_damaged_ = true; }
-  void SetClock(int node, const ClockFault& fault);
+  void SetClock(int node, const ClockFault& fault) override;
   void SetNastiness(const Nastiness& nastiness) { nastiness_ = nastiness; }
 
   // A request of a client, at whatever node leads; the tag tells the reply. False: nobody takes it.
@@ -99,30 +84,12 @@ class Cluster {
   bool Ask(std::uint64_t tag, core::Query query);
   std::optional<engine::Reply> TakeReply(std::uint64_t tag);
 
-  // A request that has arrived at a node, as a front hands it over. `reply` runs at most once:
-  // never if the node dies before. The number is for Abandon.
-  using EngineRequest = std::variant<core::Command, core::Query>;
-  using OnReply = std::function<void(engine::Reply&&)>;
-  std::uint64_t Serve(int node, EngineRequest request, OnReply reply);
-  void Abandon(int node, std::uint64_t number);
-  // Changes with each start of the node: what was asked of an earlier one is not answered any more.
-  int LifeOf(int node) const;
+  std::uint64_t Serve(int node, EngineRequest request, OnReply reply) override;
+  void Abandon(int node, std::uint64_t number) override;
 
-  BootTime now() const { return scheduler_.now(); }
-  Scheduler& scheduler() { return scheduler_; }
-  Dice& random() { return dice_; }
   journal::etcd::FakeEtcd& store() { return store_; }
-  // The first rule that was broken, or empty.
-  const std::string& violation() const { return violation_; }
-  void Violated(const std::string& rule);
   // Number of the last batch that any node applied.
   std::uint64_t applied() const { return traces_.empty() ? 0 : traces_.rbegin()->first; }
-  // How often what happened; see sim/run.h.
-  std::map<std::string, std::uint64_t>& counts() { return counts_; }
-  void Count(const std::string& what) { ++counts_[what]; }
-
-  // Runs when a batch is applied for the first time, by whichever node.
-  std::function<void(const core::Batch&, const core::Applied&)> on_applied;
   engine::MemberOptions options;  // of nodes that are started from now on
   std::uint64_t store_bytes = 0;  // how large etcd says that it is
 
@@ -141,8 +108,6 @@ class Cluster {
   void Applied(const core::Batch& batch, const core::Applied& applied,
                const core::Machine& machine);
 
-  Scheduler scheduler_;
-  Dice dice_;
   Nastiness nastiness_;
   journal::etcd::FakeEtcd store_;
   BootTime etcd_down_until_{};
@@ -151,11 +116,8 @@ class Cluster {
   std::map<std::uint64_t, engine::Reply> replies_;
   std::uint64_t served_ = 0;
 
-  std::optional<check::HistoryChecker> checker_{std::in_place};
   std::map<std::uint64_t, std::uint64_t> traces_;  // of each batch that anybody applied
   std::set<std::string> slots_;
-  std::string violation_;
-  std::map<std::string, std::uint64_t> counts_;
 };
 
 }  // namespace holdfast::sim

@@ -10,14 +10,18 @@
 
 #include "sim/cluster.h"
 #include "sim/dice.h"
+#include "sim/server.h"
+#include "sim/site.h"
 #include "sim/worker.h"
 
 namespace holdfast::sim {
 
 class Faults {
  public:
-  // Switches on a random subset of the classes that are not in `without`.
-  Faults(Cluster& cluster, std::vector<std::unique_ptr<Worker>>& workers, const Dice& dice,
+  // Switches on a random subset of the classes that the site can have and that are not in
+  // `without`. Exactly one of `cluster` and `server` is not null: the site itself.
+  Faults(Site& site, Cluster* cluster, Server* server,
+         std::vector<std::unique_ptr<Worker>>& workers, const Dice& dice,
          const std::set<std::string>& without);
 
   const std::set<std::string>& enabled() const { return enabled_; }
@@ -38,15 +42,19 @@ class Faults {
     std::function<void()> strike;
   };
   bool On(const std::string& name) const { return enabled_.contains(name); }
+  bool Possible(const std::string& name) const;
   int Share(const std::string& name, int most);
-  int AnyNode() {
-    return static_cast<int>(dice_.Below(static_cast<std::uint64_t>(cluster_.size())));
-  }
+  int AnyNode() { return static_cast<int>(dice_.Below(static_cast<std::uint64_t>(site_.size()))); }
   Worker& AnyWorker() { return *workers_[dice_.Below(workers_.size())]; }
-  int UpNode();
-  std::vector<Blow> Blows();
+  ClockFault AnyRate();
+  std::function<void()> Down(void (Site::*how)(int));
+  std::vector<Blow> BlowsAnywhere();
+  std::vector<Blow> BlowsOnCluster();
+  std::vector<Blow> BlowsOnServer();
 
-  Cluster& cluster_;
+  Site& site_;
+  Cluster* const cluster_;
+  Server* const server_;
   std::vector<std::unique_ptr<Worker>>& workers_;
   Dice dice_;
   std::set<std::string> enabled_;

@@ -10,7 +10,6 @@ namespace {
 
 constexpr Duration kDisk = Millis(50);          // a snapshot to the disk, or over the network
 constexpr Duration kBreakNoticed = Seconds(2);  // of a link on which nothing passes
-constexpr std::int64_t kMillion = 1'000'000;
 
 Error Unreachable() {
   return Error{ErrorCode::kUnavailable, "simulated", {}, {}};
@@ -61,28 +60,6 @@ void Node::EndProcess() {
   ++life;
 }
 
-BootTime Node::Boot() {
-  const Duration passed = cluster.now() - anchor_true_;
-  return anchor_boot_ + passed + Duration(passed.count() / kMillion * rate_ppm_);
-}
-
-BootTime Node::TrueTime(BootTime at) const {
-  const Duration left = at - anchor_boot_;
-  return anchor_true_ + left - Duration(left.count() / (kMillion + rate_ppm_) * rate_ppm_) +
-         Duration(rate_ppm_ == 0 ? 0 : 2000);
-}
-
-WallTime Node::Wall() {
-  return WallTime(Seconds(1'000'000) + cluster.now().time_since_epoch() + wall_step_);
-}
-
-void Node::SetClock(const ClockFault& fault) {
-  anchor_boot_ = Boot();
-  anchor_true_ = cluster.now();
-  rate_ppm_ = fault.rate_ppm;
-  wall_step_ = fault.wall_step;
-}
-
 void Node::Turn() {
   member->Advance();
   router->Flush(output);
@@ -96,7 +73,7 @@ void Node::Turn() {
 
 void Node::SendReplies() {
   std::map<engine::FrontId, std::vector<engine::Reply>> to_peers;
-  std::vector<std::pair<Cluster::OnReply, engine::Reply>> to_clients;
+  std::vector<std::pair<OnReply, engine::Reply>> to_clients;
   for (auto& [front, reply] : output.replies) {
     if (front == kTestFront) {
       cluster.replies_.insert_or_assign(reply.tag, std::move(reply));
@@ -170,7 +147,7 @@ void Node::SaveSnapshot(const journal::SnapshotHeader& header, const core::Machi
       files->FailNextSync();
       cluster.Count("snapshot sync failed");
     }
-    const bool saved = directory->Save(header, bytes).ok();
+    const bool saved = directory->Save(header, {bytes}).ok();
     cluster.Deliver(*this,
                     [header, saved](Node& node) { node.member->OnSnapshotSaved(header, saved); });
   });
@@ -202,7 +179,7 @@ void Node::FetchSnapshot(std::uint64_t index, const std::vector<std::string>& ad
         continue;
       }
       auto machine = core::Machine::Load(got->payload);
-      if (!machine.ok() || !directory->Save(got->header, got->payload).ok()) {
+      if (!machine.ok() || !directory->Save(got->header, {got->payload}).ok()) {
         continue;
       }
       cluster.Count("snapshot installed");

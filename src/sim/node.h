@@ -15,6 +15,7 @@
 #include "engine/node_directory.h"
 #include "engine/ports.h"
 #include "engine/router.h"
+#include "sim/clocks.h"
 #include "sim/cluster.h"
 #include "storage/simulated_file_system.h"
 
@@ -38,17 +39,14 @@ class Node : public engine::MemberHost, public engine::Clock, public engine::Pee
 
   // Everything that is due, and what comes out of it.
   void Turn();
-  // When this node's clock shows `at`.
-  BootTime TrueTime(BootTime at) const;
-  void SetClock(const ClockFault& fault);
 
   // A frame of the peer that has opened this link.
   void OnForwarded(int from, std::uint64_t link, const std::string& frame);
   void OnLinkGone(int from, std::uint64_t link);
 
   // Clock
-  BootTime Boot() override;
-  WallTime Wall() override;
+  BootTime Boot() override { return clocks.Boot(cluster.now()); }
+  WallTime Wall() override { return clocks.Wall(cluster.now()); }
   Id128 NewId() override { return cluster.dice_.Draw(); }
 
   // MemberHost
@@ -70,6 +68,7 @@ class Node : public engine::MemberHost, public engine::Clock, public engine::Pee
 
   Cluster& cluster;
   const int number;
+  Clocks clocks;
   int life = 0;  // messages to an earlier one are lost
   BootTime paused_until{};
   BootTime cut_off_until{};
@@ -86,7 +85,7 @@ class Node : public engine::MemberHost, public engine::Clock, public engine::Pee
   etcd::Revision watch_from = 0;
 
   // What clients asked here.
-  std::map<std::uint64_t, Cluster::OnReply> open;
+  std::map<std::uint64_t, OnReply> open;
 
  private:
   struct Link {  // of this node to the leader
@@ -108,11 +107,6 @@ class Node : public engine::MemberHost, public engine::Clock, public engine::Pee
   std::map<engine::FrontId, PeerFront> peer_fronts_;
   engine::FrontId next_front_ = kPeerFronts;
   engine::Role role_ = engine::Role::kJoining;
-
-  BootTime anchor_true_{};
-  BootTime anchor_boot_{};
-  std::int64_t rate_ppm_ = 0;
-  Duration wall_step_{};
 };
 
 }  // namespace holdfast::sim

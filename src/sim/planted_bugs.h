@@ -18,7 +18,6 @@ inline const std::vector<PlantedBug>& PlantedBugs() {
       {"retry-with-new-bytes", Bug::kRetriesWithNewBytes},
       {"fragments-forgotten", Bug::kForgetsFragments},
       {"deadline-from-receipt", Bug::kDeadlineFromReceipt},
-      {"deadline-from-first-send", Bug::kDeadlineFromFirstSend},
       {"state-time-catches-up", Bug::kStateTimeCatchesUp},
       {"state-time-keeps-anchor", Bug::kStateTimeKeepsAnchor},
       {"state-time-before-seal", Bug::kStateTimeBeforeSeal},
@@ -30,6 +29,9 @@ inline const std::vector<PlantedBug>& PlantedBugs() {
       {"token-per-resource", Bug::kTokenPerResource},
       {"expired-renews", Bug::kExpiredRenews},
       {"wakes-detached", Bug::kWakesDetached},
+      {"acks-before-sync", Bug::kAcksBeforeSync},
+      {"trusts-page-cache", Bug::kTrustsPageCache},
+      {"state-time-truncates", Bug::kStateTimeTruncates},
   };
   return bugs;
 }

@@ -8,7 +8,6 @@
 namespace holdfast::sim {
 namespace {
 
-constexpr std::int64_t kMillion = 1'000'000;
 constexpr Duration kWriteEvery = Millis(150);
 
 client::Failure Unanswered(client::FailureKind kind) {
@@ -26,15 +25,15 @@ bool Resources::Write(const std::string& resource, std::uint64_t token) {
   return true;
 }
 
-Worker::Worker(Cluster& cluster, Resources& resources, int number, const Dice& dice,
+Worker::Worker(Site& site, Resources& resources, int number, const Dice& dice,
                const Options& options)
-    : cluster_(cluster), resources_(resources), number_(number), dice_(dice), options_(options) {
-  anchor_true_ = cluster.now();
+    : site_(site), resources_(resources), number_(number), dice_(dice), options_(options) {
+  clocks_.Begin(site.now());
 }
 
 void Worker::Start() {
-  shared_ = std::make_unique<client::CallShared>(dice_, static_cast<std::size_t>(cluster_.size()));
-  next_wish_ = cluster_.now() + dice_.UpTo(Millis(500));
+  shared_ = std::make_unique<client::CallShared>(dice_, static_cast<std::size_t>(site_.size()));
+  next_wish_ = site_.now() + dice_.UpTo(Millis(500));
   WakeAt(next_wish_);
 }
 
@@ -51,12 +50,12 @@ void Worker::Finish() {
 void Worker::Crash() {
   ++life_;
   for (const auto& [attempt, sent] : sent_) {
-    cluster_.scheduler().In(dice_.UpTo(nastiness_.delay_max),
-                            [this, sent = sent, node_life = cluster_.LifeOf(sent.node)] {
-                              if (cluster_.LifeOf(sent.node) == node_life) {
-                                cluster_.Abandon(sent.node, sent.served);
-                              }
-                            });
+    site_.scheduler().In(dice_.UpTo(nastiness_.delay_max),
+                         [this, sent = sent, node_life = site_.LifeOf(sent.node)] {
+                           if (site_.LifeOf(sent.node) == node_life) {
+                             site_.Abandon(sent.node, sent.served);
+                           }
+                         });
   }
   sent_.clear();
   // Locks before the sessions that they are on.
@@ -64,17 +63,6 @@ void Worker::Crash() {
   jobs_.clear();
   shared_.reset();
   Start();
-}
-
-void Worker::SetClock(std::int64_t rate_ppm) {
-  anchor_boot_ = Now();
-  anchor_true_ = cluster_.now();
-  rate_ppm_ = rate_ppm;
-}
-
-BootTime Worker::Now() const {
-  const Duration passed = cluster_.now() - anchor_true_;
-  return anchor_boot_ + passed + Duration(passed.count() / kMillion * rate_ppm_);
 }
 
 std::uint64_t Worker::BelievesToHold(const std::string& resource) {
@@ -87,12 +75,12 @@ std::uint64_t Worker::BelievesToHold(const std::string& resource) {
 }
 
 void Worker::WakeAt(BootTime true_time) {
-  true_time = std::max(true_time, cluster_.now() + Millis(1));
-  if (turn_at_ > cluster_.now() && turn_at_ <= true_time) {
+  true_time = std::max(true_time, site_.now() + Millis(1));
+  if (turn_at_ > site_.now() && turn_at_ <= true_time) {
     return;
   }
   turn_at_ = true_time;
-  cluster_.scheduler().At(true_time, [this, true_time, life = life_] {
+  site_.scheduler().At(true_time, [this, true_time, life = life_] {
     if (life == life_ && turn_at_ == true_time) {
       Deliver([] {});
     }
@@ -100,8 +88,8 @@ void Worker::WakeAt(BootTime true_time) {
 }
 
 void Worker::Deliver(std::function<void()> input) {
-  if (cluster_.now() < paused_until_) {
-    cluster_.scheduler().At(paused_until_, [this, life = life_, input = std::move(input)] {
+  if (site_.now() < paused_until_) {
+    site_.scheduler().At(paused_until_, [this, life = life_, input = std::move(input)] {
       if (life == life_) {
         Deliver(input);
       }
@@ -113,7 +101,7 @@ void Worker::Deliver(std::function<void()> input) {
 }
 
 void Worker::Turn() {
-  if (!finishing_ && cluster_.now() >= next_wish_) {
+  if (!finishing_ && site_.now() >= next_wish_) {
     Wish();
   }
   const BootTime now = Now();
@@ -138,14 +126,14 @@ void Worker::Turn() {
     return job->machine().Done() && (job->lock != nullptr || job->session.use_count() == 1);
   });
   if (!finishing_) {
-    wake = std::min(wake, now + (next_wish_ - cluster_.now()));
+    wake = std::min(wake, now + (next_wish_ - site_.now()));
   }
   // A clock that is too slow by up to 2 % only makes it look once more.
-  WakeAt(cluster_.now() + (wake - now));
+  WakeAt(site_.now() + (wake - now));
 }
 
 void Worker::Wish() {
-  next_wish_ = cluster_.now() + dice_.UpTo(Millis(800));
+  next_wish_ = site_.now() + dice_.UpTo(Millis(800));
   if (static_cast<int>(jobs_.size()) >= options_.wishes_max) {
     return;
   }
@@ -166,9 +154,9 @@ void Worker::Wish() {
     }
   }
   const auto on_session = [this](const client::SessionUpdate& update) {
-    cluster_.scheduler().Note(static_cast<std::uint64_t>(update.state) + 100);
+    site_.scheduler().Note(static_cast<std::uint64_t>(update.state) + 100);
     if (update.state == client::SessionState::kJeopardy) {
-      cluster_.Count("session in jeopardy");
+      site_.Count("session in jeopardy");
     }
   };
   if (!session && dice_.OneIn(8)) {
@@ -192,13 +180,13 @@ void Worker::Wish() {
     goal.acquire.ttl = ttl;
   }
   const auto on_lock = [this](const client::LockUpdate& update) {
-    cluster_.scheduler().Note(static_cast<std::uint64_t>(update.state));
+    site_.scheduler().Note(static_cast<std::uint64_t>(update.state));
     if (update.grant.has_value() &&
         !was_granted(update.grant->lease_id, update.grant->fencing_token)) {
-      cluster_.Violated("I5: a grant was acknowledged that no log has: " + update.resource);
+      site_.Violated("I5: a grant was acknowledged that no log has: " + update.resource);
     }
     if (update.state == client::LockState::kLost) {
-      cluster_.Count("hold lost");
+      site_.Count("hold lost");
     }
   };
   job->lock = std::make_unique<client::LockFlow>(*shared_, goal, flow, job->session, on_lock, now);
@@ -219,9 +207,9 @@ void Worker::Work(Job& job) {
     // What is sent now may arrive much later: then the resource has to refuse it.
     const std::uint64_t token = job.lock->current().grant->fencing_token;
     const Duration late = dice_.OneIn(30) ? dice_.UpTo(Seconds(20)) : dice_.UpTo(Millis(5));
-    cluster_.scheduler().In(late, [this, resource = job.resource, token] {
+    site_.scheduler().In(late, [this, resource = job.resource, token] {
       if (!resources_.Write(resource, token)) {
-        cluster_.Count("old token refused by a resource");
+        site_.Count("old token refused by a resource");
       }
     });
   }
@@ -241,7 +229,7 @@ void Worker::Send(Job& job, client::Outgoing&& outgoing) {
   const Duration timeout = outgoing.attempt.deadline - Now();
   sent_[attempt] = Sent{job.id, outgoing.request, node, 0};
   const auto later = [this, life = life_](Duration delay, std::function<void()> run) {
-    cluster_.scheduler().In(delay, [this, life, run = std::move(run)] {
+    site_.scheduler().In(delay, [this, life, run = std::move(run)] {
       if (life == life_) {
         run();
       }
@@ -249,55 +237,62 @@ void Worker::Send(Job& job, client::Outgoing&& outgoing) {
   };
   later(std::max(timeout, Duration::zero()),
         [this, attempt] { End(attempt, Unanswered(client::FailureKind::kUnknown)); });
-  if (cluster_.now() < cut_until_ || dice_.PerThousand(nastiness_.lost_requests)) {
-    cluster_.Count("client request lost");
+  if (site_.now() < cut_until_ || dice_.PerThousand(nastiness_.lost_requests)) {
+    site_.Count("client request lost");
     return;
   }
   Arrive(attempt, node, outgoing.request, false);
   if (dice_.PerThousand(nastiness_.repeated_requests)) {
-    cluster_.Count("client request repeated");
-    cluster_.scheduler().In(dice_.UpTo(Seconds(10)),
-                            [this, attempt, node, request = std::move(outgoing.request)] {
-                              Arrive(attempt, node, request, true);
-                            });
+    site_.Count("client request repeated");
+    site_.scheduler().In(dice_.UpTo(Seconds(10)),
+                         [this, attempt, node, request = std::move(outgoing.request)] {
+                           Arrive(attempt, node, request, true);
+                         });
   }
 }
 
 // On its way to the node, there, and back. `again`: nobody waits for the answer.
 void Worker::Arrive(client::AttemptId attempt, int node, client::Request request, bool again) {
   const int life = life_;
-  cluster_.scheduler().In(dice_.UpTo(nastiness_.delay_max), [this, attempt, node,
-                                                             request = std::move(request), again,
-                                                             life] {
+  site_.scheduler().In(dice_.UpTo(nastiness_.delay_max), [this, attempt, node,
+                                                          request = std::move(request), again,
+                                                          life] {
     const auto fail = [this, attempt, again, life](client::FailureKind kind) {
       if (!again && life == life_) {
         End(attempt, Unanswered(kind));
       }
     };
-    if (!cluster_.IsUp(node)) {
+    if (!site_.IsUp(node)) {
       fail(client::FailureKind::kNothingDone);
       return;
     }
-    if (cluster_.IsPaused(node)) {  // in the socket's buffer until it goes on
-      cluster_.scheduler().In(Millis(100), [this, attempt, node, request, again] {
+    if (site_.IsPaused(node)) {  // in the socket's buffer until it goes on
+      site_.scheduler().In(Millis(100), [this, attempt, node, request, again] {
         Arrive(attempt, node, request, again);
       });
       return;
     }
-    const std::uint64_t served = cluster_.Serve(
-        node, CommandOf(request, "worker" + std::to_string(number_)),
-        [this, attempt, request, again, life](engine::Reply&& reply) {
-          if (again || cluster_.now() < cut_until_ || dice_.PerThousand(nastiness_.lost_replies)) {
-            cluster_.Count("client reply lost");
-            return;
-          }
-          cluster_.scheduler().In(dice_.UpTo(nastiness_.delay_max),
-                                  [this, attempt, life, how = ReplyOf(request, reply)] {
-                                    if (life == life_) {
-                                      End(attempt, how);
-                                    }
-                                  });
-        });
+    const std::uint64_t served =
+        site_.Serve(node, CommandOf(request, "worker" + std::to_string(number_)),
+                    [this, attempt, request, again, life](engine::Reply&& reply) {
+                      if (again) {
+                        return;
+                      }
+                      if (site_.now() < cut_until_ || dice_.PerThousand(nastiness_.lost_replies)) {
+                        site_.Count("client reply lost");
+                        return;
+                      }
+                      const bool late = dice_.PerThousand(nastiness_.late_replies);
+                      if (late) {
+                        site_.Count("client reply late");
+                      }
+                      site_.scheduler().In(dice_.UpTo(late ? Seconds(1) : nastiness_.delay_max),
+                                           [this, attempt, life, how = ReplyOf(request, reply)] {
+                                             if (life == life_) {
+                                               End(attempt, how);
+                                             }
+                                           });
+                    });
     if (const auto found = sent_.find(attempt); !again && life == life_ && found != sent_.end()) {
       found->second.served = served;
     }
@@ -320,7 +315,7 @@ void Worker::End(client::AttemptId attempt,
     if (const auto* reply = std::get_if<client::Reply>(&how); reply != nullptr) {
       job->machine().OnReply(attempt, *reply, Now());
     } else {
-      cluster_.Abandon(sent.node, sent.served);
+      site_.Abandon(sent.node, sent.served);
       job->machine().OnFailure(attempt, std::get<client::Failure>(how), Now());
     }
   });

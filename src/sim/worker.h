@@ -15,8 +15,9 @@
 #include "client/lock_flow.h"
 #include "client/machine.h"
 #include "client/session_flow.h"
-#include "sim/cluster.h"
+#include "sim/clocks.h"
 #include "sim/dice.h"
+#include "sim/site.h"
 
 namespace holdfast::sim {
 
@@ -36,6 +37,7 @@ struct ClientNastiness {
   int lost_requests = 0;
   int lost_replies = 0;
   int repeated_requests = 0;  // arrive once more, some seconds later
+  int late_replies = 0;       // by up to a second, which is less than the client waits
   Duration delay_max = Millis(5);
 };
 
@@ -48,8 +50,7 @@ class Worker {
     Duration ttl_max = Seconds(8);
   };
 
-  Worker(Cluster& cluster, Resources& resources, int number, const Dice& dice,
-         const Options& options);
+  Worker(Site& site, Resources& resources, int number, const Dice& dice, const Options& options);
 
   void Start();
   // No new wishes; what is held is given back.
@@ -57,12 +58,12 @@ class Worker {
   bool Idle() const { return jobs_.empty(); }
 
   // The process stands still; it wakes up believing that no time has passed.
-  void Pause(Duration duration) { paused_until_ = cluster_.now() + duration; }
+  void Pause(Duration duration) { paused_until_ = site_.now() + duration; }
   // Nothing passes between it and the nodes.
-  void CutOff(Duration duration) { cut_until_ = cluster_.now() + duration; }
+  void CutOff(Duration duration) { cut_until_ = site_.now() + duration; }
   // The process dies: nothing is released, and another one begins in its place.
   void Crash();
-  void SetClock(std::int64_t rate_ppm);
+  void SetClock(const ClockFault& fault) { clocks_.Set(site_.now(), fault); }
   void SetNastiness(const ClientNastiness& nastiness) { nastiness_ = nastiness; }
 
   // The token under which this client would act on the resource now; 0: it would not. A client that
@@ -92,7 +93,7 @@ class Worker {
     std::uint64_t served = 0;  // what the node calls it
   };
 
-  BootTime Now() const;
+  BootTime Now() const { return clocks_.Boot(site_.now()); }
   void Turn();
   void WakeAt(BootTime true_time);
   void Wish();
@@ -103,7 +104,7 @@ class Worker {
   void End(client::AttemptId attempt, const std::variant<client::Reply, client::Failure>& how);
   Job* Find(std::uint64_t id);
 
-  Cluster& cluster_;
+  Site& site_;
   Resources& resources_;
   const int number_;
   Dice dice_;
@@ -119,9 +120,7 @@ class Worker {
   BootTime paused_until_{};
   BootTime cut_until_{};
   BootTime turn_at_{};
-  BootTime anchor_true_{};
-  BootTime anchor_boot_{Seconds(500)};
-  std::int64_t rate_ppm_ = 0;
+  Clocks clocks_{BootTime{Seconds(500)}};
   std::uint64_t operations_ = 0;
 };
 
