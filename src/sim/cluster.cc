@@ -72,7 +72,7 @@ void Cluster::Start(int number) {
   own.zone = "zone" + std::to_string(number);
   own.incarnation = static_cast<std::uint64_t>(++node.life);
   node.StartProcess(own);
-  Turn(node);
+  Deliver(node, [](Node&) {});  // its machine may be paused
 }
 
 void Cluster::Kill(int node) {
@@ -82,7 +82,7 @@ void Cluster::Kill(int node) {
 
 void Cluster::CutPower(int node) {
   At(node).EndProcess();
-  At(node).files->CrashPower(dice_.Next(), storage::FateOdds{});
+  At(node).files->CrashPower(dice_.Next(), storage::FateOdds{.garbled = 0});
 }
 
 storage::SimulatedFileSystem& Cluster::disk(int node) {

@@ -41,7 +41,9 @@ void Server::Start(int /*node*/) {
     return;
   }
   if (!recovered.ok() || sync_failed_) {
-    if (!recovered.ok() && recovered.error().code != ErrorCode::kDiskFull && !sync_failed_) {
+    const bool disk = sync_failed_ || recovered.error().code == ErrorCode::kDiskFull ||
+                      recovered.error().code == ErrorCode::kIo;
+    if (!disk) {
       Violated("the data directory does not open: " + recovered.error().message);
       return;
     }
@@ -93,7 +95,8 @@ void Server::Kill(int /*node*/) {
 
 void Server::CutPower(int /*node*/) {
   End();
-  files_.CrashPower(dice_.Next(), storage::FateOdds{1, 1, 1, 1});
+  // Garbage in flight looks like damage: the start is refused (docs/formats/journal.md).
+  files_.CrashPower(dice_.Next(), storage::FateOdds{.garbled = 0});
   files_.SetBytesLeft(std::nullopt);
 }
 
@@ -157,14 +160,15 @@ void Server::Drive() {
     DriveAt(paused_until_);
     return;
   }
-  if (!sealed_) {
-    if (engine_->WantsBatch() || engine_->HasBacklog() || Boot() - last_batch_at_ >= kTick) {
-      Seal();
-      return;
-    }
-    engine_->AnswerReads(Boot(), output_);
-    Deliver();
+  if (sealed_) {
+    return;  // the append goes on
   }
+  if (engine_->WantsBatch() || engine_->HasBacklog() || Boot() - last_batch_at_ >= kTick) {
+    Seal();
+    return;
+  }
+  engine_->AnswerReads(Boot(), output_);
+  Deliver();
   DriveAt(clocks_.TrueTime(last_batch_at_ + kTick));
 }
 

@@ -47,7 +47,9 @@ class Real : public Store {
   Real() {
     bench::PeersBenchOptions bench;
     bench.work_dir = testing::TempDir();
-    auto server = bench::StartServer(bench, {"", "etcd", std::nullopt}, "etcd");
+    bench::PeerPrograms programs;
+    programs.etcd = "etcd";
+    auto server = bench::StartServer(bench, programs, "etcd");
     EXPECT_TRUE(server.ok()) << server.error().message;
     server_ = std::move(*server);
     holdfast::etcd::Client::Handlers handlers;
