@@ -244,8 +244,10 @@ void Member::SendStep() {
   main_call_ = next_call_++;
   sent_limit_ = list_limit_;
   const bool urgent = step_ == Step::kAppend || step_ == Step::kTakeover || step_ == Step::kProbe;
-  // Each probe is a step of its own.
-  const int doublings = step_ == Step::kProbe ? slow_probes_ : tries_++;
+  // Each second try gets twice the time of the one before it, for an etcd that is slow; those
+  // between are quick, for a message that was lost. Each probe is a step of its own.
+  const int tries = step_ == Step::kProbe ? slow_probes_ : tries_++;
+  const int doublings = tries % 2 == 0 && step_ != Step::kProbe ? 0 : (tries + 1) / 2;
   const Duration short_timeout = options_.append_timeout * (1 << std::min(doublings, 10));
   host_.Send(main_call_, TxnOf(step_),
              urgent ? std::min(short_timeout, options_.append_timeout_max) : options_.call_timeout);

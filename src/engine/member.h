@@ -51,8 +51,8 @@ struct MemberOptions {
   DetectorOptions detector;
   Duration tick = Millis(200);
   Duration hold_max = Millis(2);  // a batch waits for requests that are about to come
-  // Of the first try; then the same bytes go to the next endpoint, with twice the time. Short,
-  // because a member of etcd may sit on a request for as long as an election takes.
+  // Of the first try; then the same bytes go to the next endpoint, with more time now and then.
+  // Short, because a member of etcd may sit on a request for as long as an election takes.
   Duration append_timeout = Millis(200);
   Duration append_timeout_max = Seconds(8);  // etcd itself gives a request up after 7 s
   Duration call_timeout = Seconds(2);

@@ -22,6 +22,7 @@ constexpr int kWorkers = 8;
 constexpr Duration kStep = Millis(250);
 constexpr Duration kSettle = Seconds(6);  // what is down, cut off or paused comes back
 constexpr Duration kLiveWithin = Seconds(30);
+constexpr Duration kLockWithin = Seconds(60);  // a lease, its grace after a failover, and a queue
 constexpr std::uint64_t kOperationsMin = 1000;
 
 class Life {
@@ -52,6 +53,7 @@ class Life {
       site_->Start(node);
     }
     const BootTime begun = site_->now();
+    NoLockDelay();
     if (cluster_ != nullptr) {
       cluster_->SetNastiness(faults_->DrawNastiness());
     }
@@ -90,6 +92,21 @@ class Life {
     server->snapshot_bytes = dice_.OneIn(2) ? 20'000 : 1 << 20;
     server->options.entry_bytes_max = dice_.OneIn(2) ? 200 : 1 << 20;
     site_ = std::move(server);
+  }
+
+  // It would hide a client that acts for too long: somebody else gets the lock at its deadline.
+  void NoLockDelay() {
+    core::ChangeNamespace change;
+    change.name = "default";
+    change.patch.protection = core::Guarantee::kFenced;
+    change.patch.lock_delay = Duration::zero();
+    bool done = false;
+    for (int node = 0; !done && node < site_->size();
+         node = (node + 1) % site_->size(), site_->RunFor(kStep)) {
+      site_->Serve(node, core::Command{"admin", "", change},
+                   [&done](engine::Reply&& reply) { done = reply.index > 0; });
+      site_->RunFor(kStep);
+    }
   }
 
   // What all clients believe at the moment when somebody else gets what they hold.
@@ -158,7 +175,7 @@ class Life {
         continue;
       }
       core::Command acquire = AcquireOf(resource, "last-" + resource);
-      std::get<core::Acquire>(acquire.body).wait = Seconds(25);
+      std::get<core::Acquire>(acquire.body).wait = kLockWithin;
       wish->asked = true;
       site_->Serve(node, std::move(acquire), [wish](engine::Reply&& reply) {
         const auto* outcome = std::get_if<core::Outcome>(&reply.answer);
@@ -174,7 +191,7 @@ class Life {
     for (std::uint64_t i = 0; i < Worker::Options{}.resources && Sound(); ++i) {
       const std::string resource = "r" + std::to_string(i);
       const auto wish = std::make_shared<Wish>();
-      const BootTime until = site_->now() + kLiveWithin;
+      const BootTime until = site_->now() + kLockWithin;
       while (!wish->token && site_->now() < until) {
         Ask(resource, wish);
         site_->RunUntil([&] { return wish->token.has_value(); }, kStep);
