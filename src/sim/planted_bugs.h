@@ -19,7 +19,6 @@ inline const std::vector<PlantedBug>& PlantedBugs() {
       {"fragments-forgotten", Bug::kForgetsFragments},
       {"deadline-from-receipt", Bug::kDeadlineFromReceipt},
       {"state-time-catches-up", Bug::kStateTimeCatchesUp},
-      {"state-time-keeps-anchor", Bug::kStateTimeKeepsAnchor},
       {"state-time-before-seal", Bug::kStateTimeBeforeSeal},
       {"grace-without-bound", Bug::kGraceUnbounded},
       {"late-cancel-ends-lease", Bug::kLateCancelEndsLease},
