@@ -248,7 +248,10 @@ void Member::SendStep() {
   // between are quick, for a message that was lost. Each probe is a step of its own.
   const int tries = step_ == Step::kProbe ? slow_probes_ : tries_++;
   const int doublings = tries % 2 == 0 && step_ != Step::kProbe ? 0 : (tries + 1) / 2;
-  const Duration short_timeout = options_.append_timeout * (1 << std::min(doublings, 10));
+  // An etcd that has been slow of late gets more time at once.
+  const Duration first = std::clamp(step_ == Step::kAppend ? 4 * commit_time_ : Duration::zero(),
+                                    options_.append_timeout, options_.call_timeout);
+  const Duration short_timeout = first * (1 << std::min(doublings, 10));
   host_.Send(main_call_, TxnOf(step_),
              urgent ? std::min(short_timeout, options_.append_timeout_max) : options_.call_timeout);
 }

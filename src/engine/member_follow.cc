@@ -366,6 +366,10 @@ void Member::OnChanges(const etcd::WatchChanges& changes) {
           return;
         }
         Heard();
+        if (entry.epoch > epoch_.epoch) {
+          ListAgain();  // the watch has left out the record of its leader
+          return;
+        }
       } else if (verdict != etcd::Follower::Verdict::kKnown) {
         ListAgain();  // which tells a fault of the watch from one of the log
         return;

@@ -265,7 +265,10 @@ void Cluster::PushChanges(Node& node) {
   } else {
     node.watch_from = changes.revision + 1;
   }
-  if (dice_.PerThousand(nastiness_.watch_loses)) {
+  if (loses) {
+    std::erase_if(changes.changes, loses);
+  }
+  if (!changes.changes.empty() && dice_.PerThousand(nastiness_.watch_loses)) {
     Count("watch loses");
     changes.changes.erase(changes.changes.begin() +
                           static_cast<std::ptrdiff_t>(dice_.Below(changes.changes.size())));

@@ -90,6 +90,8 @@ class Cluster : public Site {
   journal::etcd::FakeEtcd& store() { return store_; }
   // Number of the last batch that any node applied.
   std::uint64_t applied() const { return traces_.empty() ? 0 : traces_.rbegin()->first; }
+  // Changes that watches leave out, for a test of one of them.
+  std::function<bool(const etcd::Change&)> loses;
   engine::MemberOptions options;  // of nodes that are started from now on
   std::uint64_t store_bytes = 0;  // how large etcd says that it is
 

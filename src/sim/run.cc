@@ -166,6 +166,7 @@ class Life {
   struct Wish {
     bool asked = false;
     std::optional<core::Token> token;
+    std::string said = "no answer";
   };
 
   // At any node that runs, under a request id that stays the same.
@@ -180,6 +181,11 @@ class Life {
       site_->Serve(node, std::move(acquire), [wish](engine::Reply&& reply) {
         const auto* outcome = std::get_if<core::Outcome>(&reply.answer);
         const auto* granted = outcome ? std::get_if<core::Granted>(outcome) : nullptr;
+        const auto* refused = outcome ? std::get_if<core::Refused>(outcome) : nullptr;
+        const auto* error = std::get_if<Error>(&reply.answer);
+        wish->said = refused != nullptr ? core::RefusalName(refused->code)
+                     : error != nullptr ? error->message
+                                        : "granted";
         wish->asked = outcome != nullptr;  // else it is asked again
         wish->token = granted != nullptr ? std::optional(granted->token) : std::nullopt;
       });
@@ -197,7 +203,7 @@ class Life {
         site_->RunUntil([&] { return wish->token.has_value(); }, kStep);
       }
       if (!wish->token) {
-        site_->Violated("liveness: " + resource + " cannot be had");
+        site_->Violated("liveness: " + resource + " cannot be had: " + wish->said);
       } else if (*wish->token <= resources_.highest(resource)) {
         site_->Violated("I2: " + resource +
                         " was written under a token that is not below a new one");

@@ -357,6 +357,21 @@ TEST(Member, BeforeEtcdIsFullNothingNewIsGrantedAndTheRestGoesOn) {
   EXPECT_EQ(cluster.violation(), "");
 }
 
+TEST(Member, AStandbyWhoseWatchLeftOutTheNewLeaderFindsIt) {
+  sim::Cluster cluster(24, 3);
+  StartAll(cluster, 3);
+  cluster.RunFor(Seconds(2));
+  cluster.loses = [](const etcd::Change& change) { return change.pair.key == "/t/epoch"; };
+  const int before = cluster.Leader();
+  cluster.Kill(before);
+  EXPECT_LT(GapAfter(cluster, before), Millis(1500));
+  cluster.RunFor(Seconds(2));
+  const int leader = cluster.Leader();
+  const int standby = 3 - before - leader;
+  EXPECT_EQ(cluster.member(standby).Look().leader, cluster.member(leader).Look().name);
+  EXPECT_EQ(cluster.violation(), "");
+}
+
 TEST(Member, AnotherEtcdIsRefused) {
   sim::Cluster cluster(11, 2);
   StartAll(cluster, 2);
