@@ -174,7 +174,7 @@ void ReplicatedRunner::Loop() {
 
 void ReplicatedRunner::Take(EngineInput&& input) {
   bool from_peer = false;
-  {
+  if (member_->RouteOf() == Route::kLeader) {  // else it makes no difference
     const std::lock_guard lock(fronts_mutex_);
     from_peer = peer_fronts_.count(input.front) > 0;
   }
